@@ -18,7 +18,6 @@ static size_t bind_variables(const json_t *map, Variable **ret) {
         const char *name;
         json_t *value;
         size_t n = 0;
-
         json_object_foreach((json_t *)map, name, value) {
                 list[n].name = xstrdup(name);
                 list[n++].value = json_is_integer(value)
@@ -40,7 +39,6 @@ void bind_environment(_unused_ const Field *f, const json_t *value, void *into) 
         InstanceOptions *o = into;
         const char *service;
         json_t *variables;
-
         o->environment = xcalloc(json_object_size(value), sizeof *o->environment);
         json_object_foreach((json_t *)value, service, variables) {
                 ServiceEnvironment *e = &o->environment[o->n_environment++];
@@ -72,7 +70,6 @@ void bind_disabled_mounts(_unused_ const Field *f, const json_t *value, void *in
         };
         json_t *item;
         size_t i;
-
         json_array_foreach(value, i, item)
                 for (size_t m = 0; m < ARRAY_SIZE(mounts); m++)
                         *mounts[m].flag |= streq(json_string_value(item), mounts[m].name);
@@ -98,7 +95,6 @@ void bind_pages(_unused_ const Field *f, const json_t *value, void *into) {
         HugePages *h = into;
         json_t *item;
         size_t i;
-
         h->pages = xcalloc(json_array_size(value), sizeof *h->pages);
         json_array_foreach(value, i, item) {
                 PageRequest *p = &h->pages[h->n_pages];
@@ -139,7 +135,6 @@ void bind_mig(_unused_ const Field *f, const json_t *value, void *into) {
         Nvidia *n = into;
         json_t *item, *index;
         size_t i, k;
-
         if (json_string_length(value) > 0) {
                 n->mig = xcalloc(1, sizeof *n->mig);
                 n->n_mig = 1;

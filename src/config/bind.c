@@ -9,7 +9,6 @@ static void bind_value(const Field *f, const json_t *value, Config *c) {
         const char *text = json_string_length(value) > 0 ? json_string_value(value) : f->fallback;
         json_t *item;
         size_t i;
-
         switch (f->type) {
         case FIELD_STRING:
                 *(char **)into = xstrdup_or_null(text);
@@ -51,7 +50,6 @@ static void bind_fields(const Field *fields, const json_t *map, Config *c) {
 Config *config_bind(Merge *m) {
         const Field *spec = fields_find(nodeconfig_fields, "spec");
         Config *c = xcalloc(1, sizeof *c);
-
         bind_fields(spec->fields, json_object_get(m->document, "spec"), c);
         c->containerd.config = json_object_size(m->toml) > 0 ? json_incref(m->toml) : NULL;
         c->containerd.as_one = json_incref(m->toml_one);

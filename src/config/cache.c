@@ -15,7 +15,6 @@ int config_cache_read(const Root *root, const char *path, json_t **ret_spec, jso
         _cleanup_(json_decrefp) json_t *cache = NULL;
         size_t size = 0;
         int r = root_read(root, path, CACHE_LIMIT, &text, &size);
-
         if (r == -ENOENT)
                 return r;
         if (r < 0) {
@@ -125,7 +124,6 @@ bool config_cache_matches(const json_t *spec, const json_t *cached) {
 
 int config_cache_write(const Root *root, const char *path, const Config *config, json_t *status, Diag *diag) {
         _cleanup_(json_decrefp) json_t *cache = json_object();
-
         json_object_set_new(cache, "metadata", json_object());
         json_object_set_new(cache, "spec", spec_in_order(json_object_get(config->document, "spec")));
         if (status)

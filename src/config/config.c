@@ -46,7 +46,6 @@ static int fail_without(const Documents *documents, Diag *diag) {
 
 static int merge_documents(const Documents *documents, Merge *m, Diag *diag) {
         size_t ours = 0;
-
         for (size_t i = 0; i < documents->n; i++) {
                 const Document *d = &documents->items[i];
                 if (document_is_ours(d->root)) {
@@ -110,7 +109,6 @@ static Node *node_from_json(NodePool *pool, const json_t *value) {
         const char *key;
         json_t *item;
         size_t i;
-
         if (json_is_object(value)) {
                 Member *m = node_pool_add(pool, xcalloc(json_object_size(value), sizeof *node->members));
                 node->type = NODE_MAP;
@@ -135,7 +133,6 @@ int config_from_json(json_t *document, const char *source, Config **ret, Diag *d
         _cleanup_(node_pool_done) NodePool pool = {};
         _cleanup_(merge_done) Merge m = {};
         size_t errors = diag_count(diag, false);
-
         add_document(&m, node_from_json(&pool, document), (Position){ .source = source }, diag);
         return config_finish(&m, errors, ret, diag);
 }

@@ -267,7 +267,6 @@ static const struct Dependent {
         NVIDIA_OFF(".fabric.gate"), NVIDIA_OFF(".fabric.timeout"), NVIDIA_OFF(".memoryMode"),
         NVIDIA_OFF(".health"),
 };
-
 /* "off", false and 0 do not contradict another "off". */
 static bool says_something(const json_t *value) {
         return json_is_true(value) || json_integer_value(value) > 0 || json_array_size(value) > 0 ||

@@ -18,7 +18,6 @@ typedef struct Judgement {
         const json_t *snapshots;        /* the table with the snapshotter of images */
         json_t *disabled;               /* disabled_plugins as keys */
 } Judgement;
-
 _printf_(4, 5)
 static void tell_of(Judgement *j, bool certain, const char *fault, const char *format, ...) {
         _free_ char *rest = FORMATTED(format), *path = xasprintf("spec.containerd.%s", rest);

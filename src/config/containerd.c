@@ -305,7 +305,6 @@ typedef struct Reading {
         bool json, certain;
         const char *then;               /* the consequence of a fault, where it is another one; or NULL */
 } Reading;
-
 static bool report(const Reading *r, const Path *path, const char *fault) {
         _free_ char *name = path_format(path), *whole = xasprintf("%s%s", fault, r->then ?: "");
         if (r->tell)

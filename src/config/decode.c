@@ -232,7 +232,6 @@ bool document_is_ours(const Node *root) {
 static bool check_identity(Decoder *d, const Node *root, const char *key, const char *wanted) {
         const Node *node = node_get(root, key);
         Position at = mark_position(d, (node ?: root)->at);
-
         if (!node || node_is_null(node)) {
                 const Member *near = FIND(m, root->members, node ? 0 : root->n, strcasecmp(m->key, key) == 0);
                 if (near)
@@ -255,7 +254,6 @@ json_t *document_decode(const Node *root, Position at, Origins *origins, Diag *d
         const Field whole = { .type = FIELD_MAP, .fields = nodeconfig_fields };
         bool version = check_identity(&d, root, "apiVersion", CONFIG_API_VERSION),
              kind = check_identity(&d, root, "kind", CONFIG_KIND);
-
         /* keys of another version may have another meaning */
         if (!version || !kind) {
                 origins_fail(origins, "apiVersion");

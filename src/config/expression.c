@@ -15,7 +15,6 @@ static const struct { int64_t enis, addresses, cpus, memory_mib; } samples[] = {
 int config_check_expression(const Config *config, Diag *diag) {
         const char *text = config->kubelet.max_pods_expression, *path = "spec.kubelet.maxPodsExpression";
         _free_ char *why = NULL;
-
         for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
                 const ExprVariable variables[] = {
                         { "default_enis", samples[i].enis },

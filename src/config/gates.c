@@ -212,7 +212,6 @@ typedef struct Check {
         unsigned minor; const char *version;
         bool refuse; Diag *diag;
 } Check;
-
 _printf_(3, 4) static void report(const Check *c, const Said *s, const char *format, ...) {
         const Position *at = config_position(c->config, s->path);
         _free_ char *text = FORMATTED(format);

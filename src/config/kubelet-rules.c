@@ -430,7 +430,6 @@ static const struct Rule {
         { { "containerRuntimeEndpoint" }, socket_endpoint, false },
         { { "imageServiceEndpoint" }, socket_endpoint, false },
 };
-
 bool kubelet_judge_together(const KubeletGiven *g, KubeletTell *tell, void *context) {
         bool good = true;
         for (const struct Rule *r = rules; r < rules + ARRAY_SIZE(rules); r++) {

@@ -31,7 +31,6 @@ typedef struct Reading {
         const Merge *merge; Diag *diag;
         const KubeletGiven *given; KubeletTell *tell; void *context;
 } Reading;
-
 static bool report(const Reading *r, const char *path, const char *fault) {
         if (r->merge)
                 return fail(r->merge, r->diag, path, fault);

@@ -26,7 +26,6 @@ static bool is_empty_map(const json_t *value) {
 static void merge_deep(json_t *into, json_t *from) {
         const char *key;
         json_t *value;
-
         json_object_foreach(from, key, value) {
                 json_t *old = json_object_get(into, key);
                 if (json_is_object(old) && json_is_object(value))
@@ -96,7 +95,6 @@ static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag)
         const char *why = NULL;
         unsigned line = 0;
         size_t left = DOC_MAX_BYTES;
-
         if (!text)
                 return;
         if (toml_parse_lines(json_string_value(text), json_string_length(text), &written, &lines, &line,
@@ -133,7 +131,6 @@ static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag)
 
 void merge_add(Merge *m, json_t *document, Origins *origins, Diag *diag) {
         size_t flags = json_array_size(merge_find(m, "spec.kubelet.flags"));
-
         if (!m->document)
                 m->document = json_object();
         /* A copy, as the merge changes maps in place, and YAML aliases may share them. */

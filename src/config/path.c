@@ -129,7 +129,6 @@ void origins_move(Origins *to, Origins *from, const char *list_path, size_t shif
         size_t n = strlen(list_path);
         const char *path;
         json_t *index, *unused;
-
         json_object_foreach(from->lines, path, index) {
                 const Position at = from->positions[json_integer_value(index)];
                 if (shift > 0 && strncmp(path, list_path, n) == 0 && path[n] == '[') {

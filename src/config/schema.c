@@ -24,7 +24,6 @@ static json_t *schema_types(const Field *f, bool strict) {
                 [FIELD_BOOL] = "boolean",  [FIELD_INTEGER] = "integer",
         };
         json_t *types = json_array();
-
         json_array_append_new(types, json_string(names[f->type]));
         if (f->flags & FIELD_OR_TEXT)
                 json_array_append_new(types, json_string("string"));
@@ -104,7 +103,6 @@ static void add_example(json_t *schema, const Field *f) {
 
 static json_t *schema_field(const Field *f, bool strict) {
         json_t *schema = json_object();
-
         if (f->doc)
                 json_object_set_new(schema, "description", json_string(f->doc));
         if (f->example)

@@ -56,7 +56,6 @@ bool cidr_is_valid(const char *text) {
         unsigned char address[16];
         const char *slash = strchr(text, '/');
         uint64_t bits;
-
         if (!slash || strlen(slash + 1) > 3 || parse_u64(slash + 1, &bits) < 0)
                 return false;
         _free_ char *host = xstrndup(text, (size_t)(slash - text));
@@ -70,7 +69,6 @@ int parse_page_size(const char *text, uint64_t *ret) {
         };
         size_t digits = strspn(text, "0123456789");
         uint64_t value;
-
         if (digits == 0 || digits > 9 || text[0] == '0')
                 return -EINVAL;
         _free_ char *number = xstrndup(text, digits);

@@ -98,7 +98,6 @@ static bool is_endpoint(const char *url) {
                         : strncasecmp(url, "http://", 7) == 0 ? 7 : 0;
         const char *host = url + scheme;
         size_t all = strcspn(host, "/"), size = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
-
         if (!*url || !is_filled_in(url) || !is_plain_text(url))
                 return true;
         if (scheme == 0 || size > all || !is_host(host, size))
@@ -253,7 +252,6 @@ static bool names_each_gpu_once(const json_t *mig, _unused_ const json_t *spec) 
         uint64_t seen = 0;
         size_t i, k, all = 0;
         json_t *entry, *index;
-
         json_array_foreach(mig, i, entry) {
                 json_t *devices = json_object_get(entry, "devices");
                 all += !json_is_array(devices) || json_array_size(devices) == 0;
@@ -351,7 +349,6 @@ typedef struct Rule {
 } Rule;
 #define TEXT(path, is, message)  { path, NULL, message, is, NULL }
 #define NAMES(path, is, message) { path, NULL, message, NULL, is }
-
 static const Rule rules[] = {
         TEXT("spec.cluster.name", is_given, "is missing: the name of the EKS cluster that this node joins"),
         TEXT("spec.cluster.apiServerEndpoint", is_given, "is missing: the https URL of the API server"),
@@ -438,7 +435,6 @@ static const Rule rules[] = {
         NAMES("spec.accelerator.nvidia.mig[].profiles", is_profile_name,
               "names something else than a profile, such as 1g.5gb"),
 };
-
 /* Can another document still satisfy it? */
 static bool is_of_the_whole(const Rule *rule) {
         return rule->text == is_given || rule->holds == is_given_on_outposts ||
@@ -451,7 +447,6 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
         const char *key;
         json_t *member;
         size_t i;
-
         if (!*rest) {
                 bool holds = rule->text    ? rule->text(text_of(value))
                              : rule->holds ? rule->holds(value, v->spec) : true;
@@ -518,7 +513,6 @@ static void check_field(Validator *v, const Field *f, const json_t *value, const
         const char *key;
         json_t *member;
         size_t i;
-
         if (f->type == FIELD_MAP || f->type == FIELD_DICT)
                 json_object_foreach((json_t *)value, key, member) {
                         const Field *known = f->type == FIELD_MAP ? fields_find(f->fields, key) : f->fields;
@@ -538,7 +532,6 @@ static void check_field(Validator *v, const Field *f, const json_t *value, const
 int config_validate(const Merge *m, Diag *diag) {
         const Field whole = { .type = FIELD_MAP, .fields = nodeconfig_fields };
         Validator v = { .merge = m, .spec = json_object_get(m->document, "spec"), .diag = diag };
-
         for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
                 if (!m->partial || !is_of_the_whole(&rules[i]))
                         walk_rule(&v, &rules[i], rules[i].path, m->document, NULL);

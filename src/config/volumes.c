@@ -16,7 +16,6 @@ typedef struct Check {
         Diag *diag;
         bool broken;
 } Check;
-
 _printf_(4, 5) static void complain(Check *c, size_t i, const char *key, const char *format, ...) {
         _free_ char *path = xasprintf(VOLUMES "[%zu].%s", i, key), *text = FORMATTED(format);
         c->broken = true;
@@ -117,7 +116,6 @@ struct Target {
         Target *up;                     /* the nearest one that it lies in or equals */
         Target *above, *below;          /* the first of those, and of those that lie in it; or itself */
 };
-
 static void check_pair(Check *c, const Target *t, const Target *before) {
         const char *a = t->path, *b = before->path;
         _free_ char *folder = folder_of(a);
@@ -241,7 +239,6 @@ void bind_volumes(_unused_ const Field *f, const json_t *value, void *into) {
         InstanceOptions *o = into;
         json_t *item, *target;
         size_t i, k;
-
         o->volumes = xcalloc(json_array_size(value) + 1, sizeof *o->volumes);
         json_array_foreach(value, i, item) {
                 Volume *v = &o->volumes[o->n_volumes++];

@@ -22,9 +22,7 @@ typedef struct Syntax {
         /* from behind the "=" to the end of the value; NULL: refused */
         const char *(*read)(const char *p, Text *value);
 } Syntax;
-
 /* ---- values ---- */
-
 /* To behind the closing quote. In double quotes a backslash escapes " \ ` $ and line ends. */
 static const char *quoted_read(const char *p, char quote, Text *value) {
         for (; *p && *p != quote; p++) {

@@ -130,7 +130,6 @@ static int eval_logic(ExprPool *pool, const Expr *e, ExprValue *ret, ExprError *
         bool decides = e->kind == EXPR_OR, value = false;
         ExprError other = {};
         int failed = 0;
-
         for (size_t i = 0; i < 2; i++) {
                 int r = eval_bool(pool, e->args[i], &value, failed < 0 ? &other : error);
                 if (r < 0)

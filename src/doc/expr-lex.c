@@ -98,7 +98,6 @@ static const char *lex_text(const char **at, bool raw, Text *ret) {
         bool multi = startswith(*at, triple);
         size_t length = multi ? 3 : 1;
         const char *why, stops[] = { quote, '\r', '\n', raw ? '\n' : '\\', '\0' };
-
         *at += length;
         for (;;) {
                 size_t run = strcspn(*at, stops);
@@ -147,7 +146,6 @@ const char *expr_lex(ExprPool *pool, const char **at, Token *ret) {
         static const char *const operators[] = { "==", "!=", "<=", ">=", "&&", "||" };
         const char *s = *at = skip_comments(*at), *why = NULL;
         bool bytes;
-
         *ret = (Token){ .at = s };
         if (*s == '\0')
                 return NULL;

@@ -16,7 +16,6 @@ typedef struct ExprParser {
         ExprPool *pool;
         ExprError *error;
 } ExprParser;
-
 void *expr_pool_alloc(ExprPool *pool, size_t size) {
         return *APPEND(pool->items, pool->n) = xcalloc(size, 1);
 }
@@ -110,7 +109,6 @@ static int parse_list(ExprParser *p, const char *close, Expr *first, Expr *into)
         Expr **items = NULL, *item = first;
         int r = nest(p);
         bool more = !is_operator(p, close);
-
         if (first)
                 *APPEND(items, n) = first;
         while (r >= 0 && more) {
@@ -265,7 +263,6 @@ static int parse_unary(ExprParser *p, Expr **ret) {
         const char *first = p->token.at, *name = is_operator(p, "!") ? "!" : is_operator(p, "-") ? "-" : NULL;
         size_t n = 0;
         int r = 0;
-
         while (name && r >= 0 && is_operator(p, name)) {
                 n++;
                 r = next(p);

@@ -14,9 +14,7 @@ typedef struct Reader {
         Builder *builder;
         Text text;                      /* the string being read */
 } Reader;
-
 static int read_value(Reader *r);
-
 static void skip_whitespace(Reader *r) {
         while (r->next < r->end && strchr(" \t\r\n", *r->next) && *r->next)
                 r->next++;
@@ -57,7 +55,6 @@ static bool take_hex(Reader *r, uint32_t *ret) {
 /* Behind \u. Half a surrogate pair becomes U+FFFD, as in encoding/json of Go. */
 static bool read_unicode(Reader *r) {
         uint32_t high, low;
-
         if (!take_hex(r, &high))
                 return false;
         if (high >= 0xd800 && high < 0xdc00 && r->end - r->next >= 6 && r->next[0] == '\\' &&
@@ -78,7 +75,6 @@ static bool read_unicode(Reader *r) {
 
 static bool read_escape(Reader *r) {
         static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-
         if (take_char(r, 'u'))
                 return read_unicode(r);
         const char *e = r->next < r->end ? memchr(from, *r->next, sizeof from - 1) : NULL;
@@ -150,7 +146,6 @@ static size_t number_length(const char *s, const char *end) {
 static int read_bare(Reader *r) {
         static const char *const words[] = { "true", "false", "null" };
         size_t n = number_length(r->next, r->end);
-
         if (n == 0)
                 n = PICK(w, words, ARRAY_SIZE(words), (size_t)(r->end - r->next) >= strlen(*w) &&
                          memcmp(r->next, *w, strlen(*w)) == 0, strlen(*w), 0);
@@ -164,7 +159,6 @@ static int read_bare(Reader *r) {
 /* Behind the opening bracket. */
 static int read_members(Reader *r, bool object) {
         char close = object ? '}' : ']';
-
         skip_whitespace(r);
         if (take_char(r, close))
                 return builder_close(r->builder);
@@ -214,7 +208,6 @@ int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag) {
         Reader reader = { .next = blob->data + start, .end = blob->data + blob->size, .builder = &builder,
                           .counted = blob->data + start, .at = { MAX(blob->at.line, 1u), 1 } };
         int r = read_value(&reader);
-
         text_done(&reader.text);
         skip_whitespace(&reader);
         if (r >= 0 && reader.next < reader.end)

@@ -6,7 +6,6 @@ void json_merge_deep(json_t *into, const json_t *from) {
         const char *key;
         size_t size;
         json_t *value;
-
         json_object_keylen_foreach((json_t *)from, key, size, value) {
                 json_t *old = json_object_getn(into, key, size);
                 if (json_is_object(old) && json_is_object(value))
@@ -20,7 +19,6 @@ void json_merge_patch(json_t *into, const json_t *patch) {
         const char *key;
         size_t size;
         json_t *value;
-
         json_object_keylen_foreach((json_t *)patch, key, size, value) {
                 bool object = json_is_object(value);
                 if (json_is_null(value))

@@ -25,7 +25,6 @@ typedef struct Splitter {
         unsigned warnings;              /* it shows WARNINGS_SHOWN of them */
         int r;                          /* the first failure */
 } Splitter;
-
 static void headers_done(Headers *h) {
         FREE_ALL(h->type, h->encoding);
 }
@@ -85,7 +84,6 @@ static bool word_is(const char *s, size_t n, const char *word) {
 static char *header_unfold(Cursor *c, size_t name) {
         Text value = {};
         Line l = {};
-
         if (line_peek(c, &l))
                 text_add_bytes(&value, l.text + name + 1, l.size - name - 1);
         for (line_skip(c); line_peek(c, &l) && !line_is_blank(l) && blanks(l.text, l.size) > 0; line_skip(c))
@@ -96,7 +94,6 @@ static char *header_unfold(Cursor *c, size_t name) {
 /* To behind the empty line; false: to the first line that is not a header. The first of equal ones counts. */
 static bool headers_read(Cursor *c, Headers *ret) {
         Line l;
-
         while (line_peek(c, &l)) {
                 size_t name = header_name(l);
                 if (line_is_blank(l)) {
@@ -142,7 +139,6 @@ static char *quoted_value(const char **p) {
 /* The boundary (M4), without blanks at its end, which RFC 2046, 5.1.1 forbids. NULL: none, or empty. */
 static char *boundary_of(const char *type) {
         const char *p = type + strcspn(type, "; \t");
-
         for (p += strspn(p, "; \t"); *p; p += strspn(p, "; \t")) {
                 const char *name = p, *rest;
                 size_t n = strcspn(p, "=; \t");
@@ -205,7 +201,6 @@ static void undo_quoted_printable(Blob *part) {
         Cursor c = { part->data, part->data + part->size, 1 };
         Text out = {};
         Line l;
-
         while (line_peek(&c, &l)) {
                 bool goes_on = add_quoted_printable(&out, l.text, l.size);
                 line_skip(&c);
@@ -222,7 +217,6 @@ static void undo_quoted_printable(Blob *part) {
 static void strip_base64_blanks(Blob *part) {
         _free_ char *text = xcalloc(part->size + 1, 1), *ignored = NULL;
         size_t n = 0, size;
-
         for (size_t i = 0; i < part->size; i++)
                 if (part->data[i] != ' ' && part->data[i] != '\t')
                         text[n++] = part->data[i];
@@ -236,7 +230,6 @@ static void strip_base64_blanks(Blob *part) {
 static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
         Position at = { .source = s->at.source, .part = s->at.part, .line = body->line };
         size_t size = (size_t)(body->end - body->next);
-
         blobs_add(s->parts, at, xmemdup(body->next, size), size);
         Blob *part = &s->parts->items[s->parts->n - 1];
         if (value_is(h->encoding, "quoted-printable"))
@@ -270,7 +263,6 @@ static void warn_no_blank(Splitter *s, bool part, Cursor c) {
 /* Nothing reads text behind the closing delimiter: warns of a NodeConfig there (M11). */
 static void check_epilogue(Splitter *s, Cursor c) {
         Line l;
-
         for (; !s->warned_epilogue && line_peek(&c, &l); line_skip(&c)) {
                 if (line_starts_with(l, "apiVersion: node.eks.aws/"))
                         s->warned_epilogue = true;
@@ -294,7 +286,6 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
         unsigned first = c.line;
         bool any = false;
         Line l;
-
         while (line_peek(&c, &l)) {
                 Delimiter kind = delimiter_of(l, boundary, n);
                 const char *begin = c.next;
@@ -326,7 +317,6 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
 static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned depth, unsigned line) {
         Position at = { .source = s->at.source, .line = line };
         _free_ char *boundary = boundary_of(type);
-
         if (depth > DOC_MAX_MIME) {
                 int r = diag_error_at(s->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
                                       "multiparts are nested deeper here than the limit of %u", DOC_MAX_MIME);
@@ -373,7 +363,6 @@ static void warn_near(Splitter *s, const char *type, unsigned line) {
 static void walk_entity(Splitter *s, Cursor c, unsigned depth) {
         _cleanup_(headers_done) Headers h = {};
         unsigned line = c.line;
-
         bool apart = headers_read(&c, &h), whole = is_multipart(&h);
         s->at.part += !whole;
         if (!apart)
@@ -393,7 +382,6 @@ static size_t common_indent(Cursor c) {
         const char *first = NULL;
         size_t n = 0;
         Line l;
-
         for (; line_peek(&c, &l); line_skip(&c)) {
                 size_t same = 0;
                 if (line_is_blank(l))
@@ -415,7 +403,6 @@ static size_t common_indent(Cursor c) {
 static char *without_indent(Cursor c, size_t n, size_t *ret_size) {
         Text out = {};
         Line l;
-
         while (line_peek(&c, &l)) {
                 size_t skip = MIN(n, l.size);
                 line_skip(&c);
@@ -428,7 +415,6 @@ static char *without_indent(Cursor c, size_t n, size_t *ret_size) {
 /* Moves to the first header: over blank lines, blanks and a mailbox line. */
 static void skip_to_headers(Cursor *c) {
         Line l;
-
         for (; line_peek(c, &l); line_skip(c)) {
                 size_t n = blanks(l.text, l.size);
                 if (n < l.size && !(l.size - n >= 5 && memcmp(l.text + n, "From ", 5) == 0)) {
@@ -446,7 +432,6 @@ int mime_split(const Blob *message, const char *content_type, Blobs *ret, bool *
         Blobs parts = {};
         Splitter s = { .wanted = content_type, .at = { .source = message->at.source }, .parts = &parts,
                        .diag = diag };
-
         if (message->size >= 3 && memcmp(c.next, mark, 3) == 0)
                 c.next += 3;
         size_t indent = common_indent(c), size;
@@ -481,7 +466,6 @@ int mime_find_end(const Blob *message, size_t *ret_at, char **ret_boundary) {
         _cleanup_(headers_done) Headers h = {};
         bool open = false;
         Line l;
-
         (void)headers_read(&c, &h);
         if (!is_multipart(&h))
                 return 0;

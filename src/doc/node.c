@@ -22,7 +22,6 @@ static void pool_free(void *pool) {
 
 static void *pool_new(void **pool, size_t size) {
         Chunk *c = *pool;
-
         size = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
         if (!c || c->size - c->used < size) {
                 size_t room = MAX(size, c ? MIN(2 * c->size, (size_t)128 << 10) : (size_t)512);
@@ -50,7 +49,6 @@ static const char *index_key(const void *items, size_t stride, size_t i) {
 /* The slot of key: the position of its item + 1, or 0. */
 static uint32_t *index_slot(const Index *x, const void *items, size_t stride, const char *key) {
         uint32_t hash = 2166136261u;    /* FNV-1a */
-
         for (const char *c = key; *c; c++)
                 hash = (hash ^ (unsigned char)*c) * 16777619u;
         for (size_t i = hash & (x->room - 1);; i = (i + 1) & (x->room - 1))
@@ -111,7 +109,6 @@ static char *builder_path(const Builder *b, const char *key) {
 
 static int nodes_add(Builder *b, Mark at, size_t n, bool by_alias) {
         unsigned max = b->max_nodes ?: DOC_MAX_NODES;
-
         b->nodes += n;
         b->alias_nodes += by_alias ? n : 0;
         if (b->nodes <= max)
@@ -243,7 +240,6 @@ static void merge_map(Builder *b, Node *node, const Node *from) {
 
 static int merge_value(Builder *b, Node *node, const Node *value, Mark at) {
         bool list = value->type == NODE_LIST;
-
         for (size_t i = 0; i < (list ? value->n : 1); i++) {
                 const Node *from = list ? value->items[i] : value;
                 if (from->type != NODE_MAP)
@@ -267,7 +263,6 @@ static size_t merge_size(const Node *value) {
 static int complete_map(Builder *b, Node *node, const Pending *pending, size_t n) {
         const Pending *merge = NULL;
         size_t room = n;
-
         for (size_t i = 0; i < n; i++)
                 room += is_merge_key(pending[i].key) ? merge_size(pending[i].value) : 0;
         index_reset(&b->member_index, room);
@@ -296,7 +291,6 @@ int builder_close(Builder *b) {
         Frame f = b->frames[b->n_frames - 1];
         size_t n = b->n_pending - f.first;
         const Pending *pending = n > 0 ? b->pending + f.first : NULL;
-
         if (f.node->type == NODE_MAP) {
                 int r = complete_map(b, f.node, pending, n);
                 if (r < 0)

@@ -15,9 +15,7 @@ typedef enum TableKind {
         KIND_DOTTED,            /* a.b = 1 */
         KIND_ARRAY,             /* [[a]] */
 } TableKind;
-
 typedef struct Known { const json_t *value; TableKind kind; } Known;
-
 typedef struct TomlParser {
         const char *start, *at, *end;
         const char *bad, *why;          /* the place and text of the error */
@@ -27,10 +25,8 @@ typedef struct TomlParser {
         const char *counted;            /* line is the number of this place */
         unsigned line;
 } TomlParser;
-
 /* depth: of its content, in tables and arrays. */
 typedef struct TomlTable { json_t *table; unsigned depth; } TomlTable;
-
 static int toml_fail(TomlParser *p, const char *at, const char *why) {
         p->bad = at;
         p->why = why;
@@ -149,7 +145,6 @@ static int parse_escape(TomlParser *p, bool multi, Text *ret) {
         const char *from = p->at;
         int c = peek(p);
         const char *name = c > 0 ? strchr(names, c) : NULL;
-
         if (name) {
                 p->at++;
                 text_add_bytes(ret, values + (name - names), 1);
@@ -182,7 +177,6 @@ static bool parse_quotes(TomlParser *p, char quote, bool multi, Text *ret) {
 static int parse_string(TomlParser *p, bool multi_allowed, Text *ret) {
         const char *from = p->at, quote = *p->at++;
         bool multi = p->end - p->at >= 2 && p->at[0] == quote && p->at[1] == quote;
-
         if (multi && !multi_allowed)
                 return toml_fail(p, from, "a string of several lines cannot be a key");
         if (multi) {

@@ -36,7 +36,6 @@ int base64_decode(const char *text, size_t size, bool skip_line_ends, char **ret
         _free_ char *out = xcalloc(size / 4 * 3 + 4, 1);
         size_t n = 0, digits = 0, padding = 0;
         uint32_t bits = 0;
-
         for (size_t i = 0; i < size; i++) {
                 int value = base64_value(text[i]);
                 if (skip_line_ends && (text[i] == '\n' || text[i] == '\r'))
@@ -62,7 +61,6 @@ int base64_decode(const char *text, size_t size, bool skip_line_ends, char **ret
 char *base64_encode(const void *data, size_t size) {
         const unsigned char *in = data;
         char *out = xcalloc((size + 2) / 3 * 4 + 1, 1), *p = out;
-
         for (size_t i = 0; i < size; i += 3) {
                 uint32_t bits = (uint32_t)in[i] << 16 | (i + 1 < size ? (uint32_t)in[i + 1] << 8 : 0) |
                                 (i + 2 < size ? in[i + 2] : 0);
@@ -105,7 +103,6 @@ static int inflate_members(z_stream *z, Text *out) {
 static int gunzip(Blob *blob, const Position *at, Diag *diag) {
         _cleanup_(text_done) Text out = {};
         z_stream z = { .next_in = (unsigned char *)blob->data, .avail_in = (unsigned)blob->size };
-
         if (blob->size > UINT32_MAX || inflateInit2(&z, 15 + 16) != Z_OK)
                 return diag_error_at(diag, -ENOMEM, CAUSE_INTERNAL, at, NULL, "gzip: zlib cannot be used");
         int r = inflate_members(&z, &out);
@@ -127,7 +124,6 @@ int doc_unpack(Blob *blob, Diag *diag) {
         char *plain;
         size_t size;
         int r = 0;
-
         if (blob->unpacked)
                 return 0;
         blob->unpacked = true;

@@ -18,7 +18,6 @@ typedef struct Walk {
         Text text;
         char **found; size_t n_found;
 } Walk;
-
 /* The length of the next component of the path if it is name, or 0. */
 static size_t component_matches(const Walk *w, const char *name) {
         if (!w->path[w->used])

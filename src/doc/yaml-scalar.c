@@ -14,7 +14,6 @@ static const char *number_base(const char *s, unsigned *ret) {
         static const struct { char letter; unsigned base; } prefixes[] = {
                 { 'x', 16 }, { 'o', 8 }, { 'b', 2 }
         };
-
         *ret = 10;
         if (s[0] != '0' || s[1] == '\0')
                 return s;
@@ -70,7 +69,6 @@ static json_t *resolve_float(const char *s) {
 static json_t *resolve_plain_number(const char *s) {
         uint64_t value;
         bool negative;
-
         if (parse_integer(s, &negative, &value) < 0)
                 return resolve_float(s);
         if (value <= (uint64_t)INT64_MAX + negative)
@@ -99,7 +97,6 @@ static json_t *text_to_json(const Node *scalar) {
 
 int yaml_resolve(const Node *scalar, json_t **ret) {
         json_t *value = NULL;
-
         if (scalar->type != NODE_SCALAR)
                 return -EINVAL;
         if (!scalar->plain || strlen(scalar->text) != scalar->n)

@@ -20,7 +20,6 @@ typedef struct Feed {
         bool in_block;                  /* a block scalar may be open */
         size_t block_indent;            /* of the line with its header */
 } Feed;
-
 static size_t line_length(const char *s, const char *end) {
         const char *newline = memchr(s, '\n', (size_t)(end - s));
         return (size_t)((newline ? newline + 1 : end) - s);
@@ -50,7 +49,6 @@ static bool inside_flow(const yaml_parser_t *p) {
         const unsigned char *s = p->buffer.pointer;
         int level = p->flow_level;
         bool token = p->unread > 0 && (level > 0 || *s == '[' || *s == '{');
-
         for (; p->unread > 0 && s < p->buffer.last; s++)
                 if (*s == ']' || *s == '}')
                         level--;
@@ -61,7 +59,6 @@ static bool inside_flow(const yaml_parser_t *p) {
 
 static bool tabs_are_harmless(Feed *f, const char *line, size_t n) {
         size_t blanks = 0, spaces = 0;
-
         while (spaces < n && line[spaces] == ' ')
                 spaces++;
         for (blanks = spaces; blanks < n && isblank((unsigned char)line[blanks]);)
@@ -84,7 +81,6 @@ static int feed_read(void *userdata, unsigned char *buffer, size_t room, size_t 
         Feed *f = userdata;
         size_t n = line_length(f->next, f->end);
         bool replace = !f->in_line && n > 0 && tabs_are_harmless(f, f->next, n);
-
         f->in_line = n > room;
         n = MIN(n, room);
         if (n > 0)
@@ -169,7 +165,6 @@ static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, 
         const char *problem = p->problem ?: "unknown problem";
         size_t last = last_text_line(blob), line = MIN(p->problem_mark.line, last),
                context = MIN(p->context_mark.line, last), other = 0;
-
         at.column = p->problem_mark.line <= last ? (unsigned)p->problem_mark.column + 1 : 0;
         if (p->error == YAML_READER_ERROR) {
                 line = line_at_offset(blob, start + p->problem_offset);
@@ -233,7 +228,6 @@ static void finish_document(Builder *b, Documents *documents) {
 
 static int handle_event(Builder *b, const Blob *blob, const yaml_event_t *e, Documents *documents) {
         Mark at = { source_line(blob, e->start_mark.line), (unsigned)e->start_mark.column + 1 };
-
         switch (e->type) {
         case YAML_SCALAR_EVENT:
                 return builder_scalar(b, at, is_plain(e), block_of(e), (const char *)e->data.scalar.value,
@@ -258,7 +252,6 @@ static int handle_event(Builder *b, const Blob *blob, const yaml_event_t *e, Doc
 static int parse_events(yaml_parser_t *parser, const Blob *blob, size_t start, Documents *documents,
                         Diag *diag) {
         _cleanup_(builder_done) Builder b = { .at = blob->at, .diag = diag, .max_nodes = blob->max_nodes };
-
         for (;;) {
                 yaml_event_t e;
                 if (!yaml_parser_parse(parser, &e))
@@ -276,7 +269,6 @@ static int yaml_text_parse(const Blob *blob, size_t start, Documents *documents,
         Feed feed = { .next = blob->data + start, .end = blob->data + blob->size, .parser = &parser };
         bool utf16 = blob->size >= 2 &&
                      (memcmp(blob->data, "\xff\xfe", 2) == 0 || memcmp(blob->data, "\xfe\xff", 2) == 0);
-
         if (!yaml_parser_initialize(&parser))
                 return diag_error_at(diag, -ENOMEM, CAUSE_INTERNAL, &blob->at, NULL,
                                      "no memory for the YAML parser");
@@ -301,7 +293,6 @@ int yaml_parse(const Blob *blob, Documents *ret, Diag *diag) {
         _cleanup_(documents_done) Documents documents = {};
         size_t start = blob->size >= 3 && memcmp(blob->data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
         int r = -EBADMSG;
-
         if (looks_like_json(blob->data + start, blob->data + blob->size)) {
                 Document d;
                 r = json_text_parse(blob, start, &d, diag);

@@ -75,7 +75,6 @@ static Cut first_content(const Blob *b) {
 static bool is_key_line(Cut line) {
         const char *colon = memchr(line.s, ':', (size_t)(line.end - line.s));
         size_t n = colon ? (size_t)(colon - line.s) : 0;
-
         if (n == 0 || (colon + 1 < line.end && !isblank((unsigned char)colon[1])))
                 return false;
         while (n > 0 && isblank((unsigned char)line.s[n - 1]))
@@ -178,7 +177,6 @@ static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         const char *kind = foreign_kind(b), *packed = packing(b);
         Documents documents = {};
         Diag found = {};
-
         if (kind) {
                 diag_warn_at(notes, "foreign-data", &(Position){ .source = b->at.source }, NULL,
                              "this is %s by its first line, so it is not read as a NodeConfig", kind);
@@ -251,7 +249,6 @@ int source_decode(Blobs *blobs, Documents *ret, Diag *diag) {
         _cleanup_(documents_done) Documents documents = {};
         _cleanup_(diag_done) Diag notes = {};
         int r = 0;
-
         documents.origin = describe_sources(blobs);
         for (size_t i = 0; i < blobs->n; i++) {
                 int k = decode_blob(&blobs->items[i], &documents, diag, &notes);
