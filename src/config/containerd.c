@@ -177,9 +177,8 @@ static bool is_host_and_port(const char *text) {
         size_t n = (size_t)(colon - text);
         bool six = n > 2 && text[0] == '[' && colon[-1] == ']';
         _free_ char *host = six ? xstrndup(text + 1, n - 2) : xstrndup(text, n);
-        if (six || (n > 0 && strspn(host, "0123456789.") == n))
-                return address_is_valid(host);
-        return !strpbrk(host, ": \t[]");
+        return six || (n > 0 && strspn(host, "0123456789.") == n) ? address_is_valid(host)
+                                                                  : !strpbrk(host, ": \t[]");
 }
 
 static bool is_absolute(const char *text) {

@@ -171,9 +171,8 @@ static Gates gates_read(const json_t *config, char *const *flags) {
  * (pkg/kubelet/apis/config/v1beta1/defaults.go). */
 static bool takes(const Gates *g, const Said *s, unsigned minor) {
         KubeletGate gate;
-        if (minor < 32 && !s->by_flag && gates_find(g, s->name, true))
-                return true;
-        return kubelet_gate_find(s->name, minor, &gate) && !(gate.locked && gate.on != s->on);
+        return (minor < 32 && !s->by_flag && gates_find(g, s->name, true)) ||
+               (kubelet_gate_find(s->name, minor, &gate) && !(gate.locked && gate.on != s->on));
 }
 
 /* Why 1.minor refuses a gate of the table. who: "kubelet 1.33.2 exits" */

@@ -320,16 +320,18 @@ static const char *list_fault(const char *list, const char *(*fault)(const char 
  * read the flag, which no later flag mends, and for labels (kubernetes/kubernetes
  * cmd/kubelet/app/options/options.go:ValidateKubeletFlags). */
 static const char *flag_fault(const KubeletFlag *f, const char *value, Text *room, bool *ret_certain) {
-        static const struct { const char *flag, *(*fault)(const char *); } lists[] = {
-                { "node-labels", label_fault },   { "register-with-taints", taint_fault },
-                { "feature-gates", gate_fault },  { "cluster-dns", dns_fault },
-                { "vmodule", verbosity_fault },
-        };
         KubeletSetting s;
         *ret_certain = true;
-        __auto_type items = FIND(l, lists, ARRAY_SIZE(lists), streq(f->name, l->flag));
-        if (items)
-                return list_fault(value, items->fault);
+        if (streq(f->name, "node-labels"))
+                return list_fault(value, label_fault);
+        if (streq(f->name, "register-with-taints"))
+                return list_fault(value, taint_fault);
+        if (streq(f->name, "feature-gates"))
+                return list_fault(value, gate_fault);
+        if (streq(f->name, "cluster-dns"))
+                return list_fault(value, dns_fault);
+        if (streq(f->name, "vmodule"))
+                return list_fault(value, verbosity_fault);
         if (streq(f->name, "address") || streq(f->name, "healthz-bind-address"))
                 return kubelet_address_is_valid(value) ? NULL : "must be an IP address";
         if (streq(f->name, "client-ca-file") && *value && *value != '/')

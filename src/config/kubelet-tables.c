@@ -118,9 +118,8 @@ static bool is_in_range(const json_t *value, const char *limits) {
 static bool is_quantity(const char *text, bool percent) {
         size_t n = strlen(text);
         int64_t ignored;
-        if (percent && n > 1 && text[n - 1] == '%')
-                return strspn(text, "0123456789.") == n - 1;
-        return quantity_parse(text, &ignored) >= 0;
+        return percent && n > 1 && text[n - 1] == '%' ? strspn(text, "0123456789.") == n - 1
+                                                      : quantity_parse(text, &ignored) >= 0;
 }
 
 const char *kubelet_member_fault(const KubeletSetting *s, const char *key, const json_t *value) {

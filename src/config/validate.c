@@ -419,7 +419,7 @@ static const Rule rules[] = {
         TEXT("spec.accelerator.nvidia.imex.nodes[]", is_others_too,
              "is an address by which a node reaches only itself: use one that other nodes reach"),
         TEXT("spec.accelerator.nvidia.imex.nodes[]", is_node,
-             "is neither an IPv4 or IPv6 address without a prefix length nor a host name"),
+             "is not an address: IMEX takes IPv4 or IPv6 without a prefix length, and host names"),
         { "spec.accelerator.nvidia.imex.channels", is_enough_for_channel0,
           "is 0, but createChannel0 and mode host need channel 0" },
         TEXT("spec.accelerator.nvidia.mig", is_mig,
@@ -457,9 +457,8 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
                 return;
         }
         if (startswith(rest, "[]")) {
-                json_array_foreach(value, i, member) {
+                json_array_foreach(value, i, member)
                         walk_rule(v, rule, rest + 2, member, &(Path){ path, NULL, i });
-                }
                 return;
         }
         rest += *rest == '.';

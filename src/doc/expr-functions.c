@@ -73,9 +73,8 @@ static const char *math_double(const ExprCall *c, ExprValue *ret) {
 }
 
 static const char *negate_int(const ExprCall *c, ExprValue *ret) {
-        if (c->args->i == INT64_MIN)
-                return int_range;
-        return give(ret, (ExprValue){ .type = EXPR_INT, .i = -c->args->i });
+        return c->args->i == INT64_MIN ? int_range
+                                       : give(ret, (ExprValue){ .type = EXPR_INT, .i = -c->args->i });
 }
 
 static const char *negate_double(const ExprCall *c, ExprValue *ret) {
@@ -144,9 +143,8 @@ static const char *give_order(const char *name, int order, ExprValue *ret) {
 
 static const char *order_numbers(const ExprCall *c, ExprValue *ret) {
         int order = 0;
-        if (!compare_numbers(&c->args[0], &c->args[1], &order))
-                return "NaN cannot be compared";
-        return give_order(c->name, order, ret);
+        return compare_numbers(&c->args[0], &c->args[1], &order) ? give_order(c->name, order, ret)
+                                                                 : "NaN cannot be compared";
 }
 
 static const char *order_bools(const ExprCall *c, ExprValue *ret) {
@@ -178,9 +176,8 @@ static const char *concat_lists(const ExprCall *c, ExprValue *ret) {
 }
 
 static const char *index_list(const ExprCall *c, ExprValue *ret) {
-        if (c->args[1].i < 0 || (uint64_t)c->args[1].i >= c->args[0].n)
-                return "an index outside of the list";
-        return give(ret, c->args[0].items[c->args[1].i]);
+        bool inside = c->args[1].i >= 0 && (uint64_t)c->args[1].i < c->args[0].n;
+        return inside ? give(ret, c->args[0].items[c->args[1].i]) : "an index outside of the list";
 }
 
 static const char *in_list(const ExprCall *c, ExprValue *ret) {

@@ -80,9 +80,7 @@ static bool is_gzip(const unsigned char *data, size_t size) {
 static const char *gzip_problem(const z_stream *z, int r) {
         if (r == Z_STREAM_END)
                 return z->avail_in > 0 ? "there are bytes behind its last member" : NULL;
-        if (r == Z_OK || r == Z_BUF_ERROR)
-                return "it ends too early";
-        return "it is damaged";
+        return r == Z_OK || r == Z_BUF_ERROR ? "it ends too early" : "it is damaged";
 }
 
 /* All members; stops one byte behind the limit. */

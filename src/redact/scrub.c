@@ -337,9 +337,8 @@ static Span find_assigned(const char *text, size_t at, size_t size) {
                 return (Span){};
         n = mark > 0 ? quoted_length(value, room - i - mark, p + i, mark)
                      : bare_length(value, room - i, ends);
-        if (n == 0 || (mark == 0 && strchr("{[", *value)) || is_harmless(value, n))
-                return (Span){};
-        return (Span){ i + mark, n };
+        bool keeps = (mark == 0 && strchr("{[", *value)) || is_harmless(value, n);
+        return (Span){ i + mark, keeps ? 0 : n };
 }
 
 /* "NAME=(hidden)" of mask.c */

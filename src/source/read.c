@@ -97,9 +97,8 @@ static int read_file(const Root *root, const char *path, const char *name, Sourc
         char *data = NULL;
         size_t size = 0;
         int r = root_read(root, path, SOURCE_MAX_BYTES, &data, &size);
-        if (r == -EACCES && flags & SOURCE_PARTIAL)
-                return skip_denied(name, diag);
-        return add_file(r, name, guarded, data, size, ret, diag);
+        return r == -EACCES && flags & SOURCE_PARTIAL ? skip_denied(name, diag)
+                                                      : add_file(r, name, guarded, data, size, ret, diag);
 }
 
 /* The number of our own descriptor, or -1. Opening it again by its name may need more rights. */

@@ -141,7 +141,7 @@ bad 'one GPU divided twice' 11 EINVALID validate "$gpu.mig: configures a GPU twi
                 < <(nvidia 'mig: [{devices: [0, 1], profiles: {1g.5gb: 1}}, {devices: [1], profiles: {1g.5gb: 2}}]')
 bad 'all GPUs divided, and one' 11 EINVALID validate "$gpu.mig: configures a GPU twice" \
                 < <(nvidia 'mig: [{devices: all, profiles: {1g.5gb: 1}}, {devices: [1], profiles: {1g.5gb: 2}}]')
-bad 'no profile' 11 EINVALID validate "$gpu.mig[0].profiles: must name at least one profile" < <(nvidia 'mig: [{devices: all}]')
+bad 'no profile' 11 EINVALID validate "$gpu.mig[0].profiles: is missing or empty: name a profile" < <(nvidia 'mig: [{devices: all}]')
 bad 'MIG that is 0' 11 EINVALID validate "$gpu.mig: is 0, which is ambiguous: write off to turn MIG off" < <(nvidia 'mig: 0')
 bad 'a gate without time' 11 EINVALID validate "$gpu.fabric.timeout: must be a time span above zero" < <(nvidia 'fabric: {timeout: 0s}')
 

@@ -439,12 +439,12 @@ TEST(texts_that_leave_their_place) {
                 { "instance: {environment: {kubelet: {\"A\\uFFFE\": x}}}", "spec.instance.environment.kubelet: a variable name" },
                 { "instance: {environment: {\"a\\uFFFF\": {A: x}}}", "spec.instance.environment: a service name" },
                 { "instance: {environment: {default: {A: \"http://${HOST}:3128\"}}}", "environment.default.A: holds an unfilled placeholder" },
-                { "instance: {environment: {default: {A: \"{{ host }}\"}}}", "environment.default.A: holds a placeholder" },
+                { "instance: {environment: {default: {A: \"{{ host }}\"}}}", "environment.default.A: holds an unfilled placeholder" },
                 { "instance: {environment: {default: {A: \"$HOME %i {} ${\"}}}", NULL },
                 { "instance: {network: {domains: [\"a\\x01\"]}}", "spec.instance.network.domains[0]: holds a control character" },
-                { "instance: {network: {domains: [\"${DOMAIN}\"]}}", "spec.instance.network.domains[0]: holds a placeholder" },
+                { "instance: {network: {domains: [\"${DOMAIN}\"]}}", "spec.instance.network.domains[0]: holds an unfilled placeholder" },
                 { "instance: {network: {domains: [\"a\\tb.c\", \"~.\"]}}", NULL },
-                { "instance: {sysctl: {vm.max_map_count: \"${COUNT}\"}}", "spec.instance.sysctl.vm.max_map_count: holds a placeholder" },
+                { "instance: {sysctl: {vm.max_map_count: \"${COUNT}\"}}", "spec.instance.sysctl.vm.max_map_count: holds an unfilled placeholder" },
                 { "instance: {network: {nameservers: [10.0.0.2, '10.0.0.2\\']}}", "a, line 5: spec.instance.network.nameservers[1]: is not the address of a name server" },
                 { "instance: {network: {nameservers: ['10.0.0.2,10.0.0.3']}}", "nameservers[0]: is not the address" }, { "instance: {network: {nameservers: [dns.lab.example]}}", "nameservers[0]: is not the address" },
                 { "instance: {network: {nameservers: [10.0.0.300]}}", "nameservers[0]: is not the address" }, { "instance: {network: {nameservers: ['10.0.0.2:0']}}", "nameservers[0]: is not the address" },
@@ -454,10 +454,10 @@ TEST(texts_that_leave_their_place) {
                 { "instance: {network: {nameservers: [':53']}}", "nameservers[0]: is not the address" }, { "instance: {network: {nameservers: ['[']}}", "nameservers[0]: is not the address" },
                 { "instance: {network: {nameservers: ['10.0.0.2 10.0.0.3x']}}", "nameservers[0]: is not the address" },
                 { "instance: {network: {nameservers: ['10.0.0.2 10.0.0.3', '10.0.0.2:53#x.lab', 'fd00::2', 'fe80::1%eth0', '[fd00::2]:53%eth0#x.lab', '::ffff:10.0.0.2']}}", NULL },
-                { "kubelet: {config: {clusterDNS: [10.100.0.10, '10.100.0.10,10.100.0.11']}}", "a, line 5: spec.kubelet.config.clusterDNS[1]: is not one address" },
-                { "kubelet: {config: {clusterDNS: [10.100.0.300]}}", "clusterDNS[0]: is not one address" }, { "kubelet: {config: {clusterDNS: ['10.100.0.10 ']}}", "clusterDNS[0]: is not one address" },
-                { "kubelet: {config: {clusterDNS: [10.100.10]}}", "clusterDNS[0]: is not one address" }, { "kubelet: {config: {clusterDNS: ['']}}", "clusterDNS[0]: is not one address" },
-                { "kubelet: {config: {clusterDNS: [10.100.0.10.1]}}", "clusterDNS[0]: is not one address" }, { "kubelet: {config: {clusterDNS: ['fe80::1%eth0']}}", "clusterDNS[0]: is not one address" },
+                { "kubelet: {config: {clusterDNS: [10.100.0.10, '10.100.0.10,10.100.0.11']}}", "a, line 5: spec.kubelet.config.clusterDNS[1]: is not an address" },
+                { "kubelet: {config: {clusterDNS: [10.100.0.300]}}", "clusterDNS[0]: is not an address" }, { "kubelet: {config: {clusterDNS: ['10.100.0.10 ']}}", "clusterDNS[0]: is not an address" },
+                { "kubelet: {config: {clusterDNS: [10.100.10]}}", "clusterDNS[0]: is not an address" }, { "kubelet: {config: {clusterDNS: ['']}}", "clusterDNS[0]: is not an address" },
+                { "kubelet: {config: {clusterDNS: [10.100.0.10.1]}}", "clusterDNS[0]: is not an address" }, { "kubelet: {config: {clusterDNS: ['fe80::1%eth0']}}", "clusterDNS[0]: is not an address" },
                 { "kubelet: {config: {clusterDNS: [10.100.0.10, 010.100.000.011, 'fd00::a']}}", NULL }, { "kubelet: {config: {clusterDNS: []}}", NULL },
                 { "kubelet: {flags: ['--vmodule=kubelet=4,,a']}", "flags[0]: --vmodule must be FILE=NUMBER, such as kubelet=4" },
                 { "kubelet: {flags: ['--vmodule=a=2147483648']}", "flags[0]: --vmodule must be FILE=NUMBER" },
@@ -466,12 +466,12 @@ TEST(texts_that_leave_their_place) {
                 { "kubelet: {config: {containerRuntimeEndpoint: 'tcp://127.0.0.1:1'}}", "containerRuntimeEndpoint: must be a socket" },
                 { "kubelet: {flags: ['--image-service-endpoint=run/x']}", "flags[0]: must be a socket" }, { "kubelet: {config: {imageServiceEndpoint: /run/x}}", NULL },
                 { "kubelet: {flags: ['--cluster-dns=10.100.0.10,10.100.0.300']}", "flags[0]: --cluster-dns holds a text that is not an address: kubelet ignores it, and pods cannot resolve names" },
-                { "kubelet: {config: {clusterDomain: '{{ domain }}'}}", "a, line 5: spec.kubelet.config.clusterDomain: holds a placeholder" },
-                { "kubelet: {config: {clusterDNS: ['${DNS}'], tlsCipherSuites: ['${A}']}}", "spec.kubelet.config.clusterDNS[0]: holds a placeholder" },
-                { "kubelet: {config: {containerLogMaxSize: '${SIZE}'}}", "spec.kubelet.config.containerLogMaxSize: holds a placeholder" },
+                { "kubelet: {config: {clusterDomain: '{{ domain }}'}}", "a, line 5: spec.kubelet.config.clusterDomain: holds an unfilled placeholder" },
+                { "kubelet: {config: {clusterDNS: ['${DNS}'], tlsCipherSuites: ['${A}']}}", "spec.kubelet.config.clusterDNS[0]: holds an unfilled placeholder" },
+                { "kubelet: {config: {containerLogMaxSize: '${SIZE}'}}", "spec.kubelet.config.containerLogMaxSize: holds an unfilled placeholder" },
                 { "kubelet: {config: {staticPodURLHeader: {X: ['${A}']}}}", NULL },
                 { "containerd: {config: \"[plugins.'a']\\nx = ['${CERTS}']\\n\"}", "a, line 5: spec.containerd.config: holds an unfilled placeholder" },
-                { "containerd: {config: \"[plugins.'{{ plugin }}']\\nx = 1\\n\"}", "spec.containerd.config: holds a placeholder" },
+                { "containerd: {config: \"[plugins.'{{ plugin }}']\\nx = 1\\n\"}", "spec.containerd.config: holds an unfilled placeholder" },
                 { "containerd: {config: \"[a.headers]\\nX = ['${A}']\\n[a.auth]\\npassword = '{{'\\n# ${x}\\n\"}", NULL },
                 { "containerd: {baseRuntimeSpec: {process: {args: [sh, -c, 'echo ${HOME}']}}}", NULL },
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.300]}}}", "a, line 5: spec.accelerator.nvidia.imex.nodes[0]: is not an address" },
@@ -492,7 +492,7 @@ TEST(texts_that_leave_their_place) {
                 else
                         expect_accepted(more, NULL);
         }
-        expect_error("  containerd:\n    config: |\n      version = 3\n      [plugins.'a']\n      x = ['${CERTS}']\n", "a, line 9: spec.containerd.config: holds a placeholder");
+        expect_error("  containerd:\n    config: |\n      version = 3\n      [plugins.'a']\n      x = ['${CERTS}']\n", "a, line 9: spec.containerd.config: holds an unfilled placeholder");
         _cleanup_(loaded_done) Loaded once = load_with("  kubelet: {config: {containerLogMaxSize: '${SIZE}', clusterDNS: ['${DNS}']}}\n");
         ASSERT_EQ(diag_count(&once.diag, false), 2);    /* one message for one cause */
         static const char *const endpoints[] = { "\\u2028", "\\u2029", "\\u0085", "\\uFFFF", "\\x7f" };
