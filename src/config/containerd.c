@@ -181,29 +181,22 @@ static bool is_host_and_port(const char *text) {
                                                                   : !strpbrk(host, ": \t[]");
 }
 
-static bool is_absolute(const char *text) {
-        return *text == '/';
-}
-
-static bool is_socket(const char *text) {
-        return is_absolute(text) || is_host_and_port(text);
-}
-
 /* An empty text is the default, but not in a list. */
 static const char *text_fault(const char *text, const char *limits, bool listed, Text *room) {
-        static const struct { const char *limits; bool (*is)(const char *); const char *fault; } kinds[] = {
-                { "@absolute", is_absolute, "must be an absolute path" },
-                { "@address", is_host_and_port, "must be an address and a port, such as 127.0.0.1:1338" },
-                { "@socket", is_socket, "must be the absolute path of a socket, or an address and a port" },
-                { "@port", is_port, "must be a port from 0 to 65535, in quotes" },
-                { "@platform", is_platform, "must be a platform, such as linux/amd64" },
-        };
         bool level = streq(limits, "@level");
         if (!*limits || (!*text && !listed && !streq(limits, "@platform")))
                 return NULL;
-        __auto_type kind = FIND(k, kinds, ARRAY_SIZE(kinds), streq(k->limits, limits));
-        if (kind)
-                return kind->is(text) ? NULL : kind->fault;
+        if (streq(limits, "@absolute"))
+                return *text == '/' ? NULL : "must be an absolute path";
+        if (streq(limits, "@address"))
+                return is_host_and_port(text) ? NULL : "must be an address and a port, as 127.0.0.1:1338";
+        if (streq(limits, "@socket"))
+                return *text == '/' || is_host_and_port(text)
+                               ? NULL : "must be the absolute path of a socket, or an address and a port";
+        if (streq(limits, "@port"))
+                return is_port(text) ? NULL : "must be a port from 0 to 65535, in quotes";
+        if (streq(limits, "@platform"))
+                return is_platform(text) ? NULL : "must be a platform, such as linux/amd64";
         _free_ char *word = level ? str_lower(text) : xstrdup(text);
         return word_fault(word, level ? "trace|debug|info|warn|warning|error|fatal|panic" : limits, room);
 }
