@@ -123,6 +123,10 @@ asks_where "$(declare -f box); box && exec chroot . \"\$@\""
 try "a chroot whose directory is not a mount" is_said 'make its mounts read-only: / is not a mount point; run mount --bind'
 
 kubelet_is() { umount /usr/local/bin/kubelet; printf '#!/bin/sh\n%s\n' "$1" >/usr/local/bin/kubelet; chmod "${2-755}" /usr/local/bin/kubelet; }
+printf '%s\n' 'E1127 02:46:12.3 5484 run.go:72] "command failed" err="it reads tulip\thorse\t battery and ends"' >/etc/words
+kubelet_is 'cat /etc/words >&2; exit 1'
+asks '' '' $'  containerd:\n    config: |\n      [plugins."io.containerd.cri.v1.images".registry.configs."r.lab".auth]\n        password = "tulip\\thorse\\t battery"'
+try "a secret is hidden before its escapes are gone" is_said '^asked kubelet failed .*kubelet refuses it: it reads \(hidden\) and ends'
 kubelet_is 'exec sleep 1000'; asks ''
 try "nor is it an answer that kubelet neither stands nor ends" no_answer 'it neither starts nor exits within'
 chmod 644 /usr/local/bin/kubelet; asks ''
