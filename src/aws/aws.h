@@ -92,9 +92,9 @@ _must_check_ _nonnull_ int token_make(const TokenRequest *request, char **ret, i
 /* How urgent the name is. */
 typedef struct NameWish {
         bool again;                     /* a name is there: a request or two, within 3 s */
-        /* Called once: after 5 s without an answer of EC2 (more: the question goes on), or at its end; why is
-         * the last failure. True: the caller has another name. Never after the answer that the name does not
-         * exist (yet). NULL: another way does not exist. */
+        /* Called once, after 5 s without an answer of EC2 (more: the question goes on) or at the end; why:
+         * the last failure. True: the caller has a name. Never after an answer without a name. NULL: no other
+         * way. */
         bool (*settle)(void *user, const char *why, bool more);
         void *user;
 } NameWish;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * SHA-256 and HMAC by EVP_MD_fetch(3) and EVP_MAC_fetch(3): openssl.cnf chooses the provider, in FIPS mode
- * the validated one (fips_module(7)). The fetch takes 0.7 ms, so it happens once and on demand. */
+ * SHA-256 and HMAC by EVP_MD_fetch(3) and EVP_MAC_fetch(3), once, which takes 0.7 ms. openssl.cnf chooses the
+ * provider, in FIPS mode the validated one (fips_module(7)). */
 #include "base/hash.h"
 
 #include "base/library.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The last messages of a unit. journald writes down its buffer first (varlink,
- * io.systemd.Journal.Synchronize, as journalctl --sync). Only for a unit in trouble. */
+ * The last messages of a unit in trouble. First journald writes down its buffer (varlink,
+ * io.systemd.Journal.Synchronize, as journalctl --sync). */
 #include "base/journal.h"
 
 #include "base/str.h"

@@ -74,8 +74,7 @@ typedef struct Probed {
         Content content;                /* CONTENT_UNREADABLE: no answer in time */
 } Probed;
 
-/* Starts the process. Call it before any thread: a fork copies locks of other threads (malloc, dlopen), which
- * the child would never release. Call prober_end() in any case. */
+/* Call it before any thread: a fork copies their locks (malloc, dlopen). Call prober_end() in any case. */
 _must_check_ _nonnull_ int prober_start(const Root *root, Prober *ret, Diag *diag);
 /* Sends all devices, without waiting for answers. */
 _nonnull_ void prober_ask(Prober *p, const Probed *all, size_t n, uint64_t timeout_usec);

@@ -137,11 +137,10 @@ static json_t *gpus_json(const Gpus *g) {
 }
 
 static json_t *pools_json(const Host *h) {
-        return OBJECT({ "defaultBytes", number_from(1, (int64_t)h->page_size) },
-                      { "pools", LIST(p, h->pools, h->n_pools,
-                                      OBJECT({ "bytes", number(p->size) },
-                                             { "node", number_from(0, p->node) },
-                                             { "count", number(p->count) })) });
+        json_t *pools = LIST(p, h->pools, h->n_pools,
+                             OBJECT({ "bytes", number(p->size) }, { "node", number_from(0, p->node) },
+                                    { "count", number(p->count) }));
+        return OBJECT({ "defaultBytes", number_from(1, (int64_t)h->page_size) }, { "pools", pools });
 }
 
 static json_t *disk_json(const Disk *d, bool looked) {
@@ -237,26 +236,29 @@ static json_t *programs_json(const Host *h) {
 
 json_t *host_to_json(const Host *h) {
         const Neuron *n = &h->neuron;
+        json_t *nodes = LIST(node, h->nodes, h->n_nodes,
+                             OBJECT({ "id", number(node->id) }, { "cpus", number(node->cpus) },
+                                    { "memoryBytes", number(node->memory_bytes) }));
+        json_t *shortfalls = LIST(s, h->shortfalls, h->n_shortfalls,
+                                  OBJECT({ "code", json_string(cause_word(s->cause)) },
+                                         { "text", json_string(s->text) }));
+        json_t *disks = LIST(d, h->disks, h->n_disks, disk_json(d, h->storage.looked));
+        json_t *nics = LIST(nic, h->nics, h->n_nics, nic_json(nic));
         return OBJECT(
                 { "modelled", json_boolean(h->modelled) }, { "assumed", json_list(h->assumed) },
                 { "instance", instance_json(h) }, { "expected", h->type ? expected_json(h->type) : NULL },
                 { "cpus", number(h->cpus) }, { "memoryBytes", number(h->memory_bytes) },
                 { "productName", json_string(h->product_name) }, { "kernel", json_string(h->kernel) },
                 { "arch", json_string(h->arch) }, { "programs", programs_json(h) },
-                { "numaNodes", LIST(node, h->nodes, h->n_nodes,
-                                    OBJECT({ "id", number(node->id) }, { "cpus", number(node->cpus) },
-                                           { "memoryBytes", number(node->memory_bytes) })) },
-                { "hugePages", pools_json(h) }, { "swap", json_string(h->kernel_state.swap) },
+                { "numaNodes", nodes }, { "hugePages", pools_json(h) },
+                { "swap", json_string(h->kernel_state.swap) },
                 { "ptraceScope", number_from(0, h->ptrace_scope) },
                 { "otherBootstrappers", list_or_null(h->bootstrappers) }, { "gpus", gpus_json(&h->gpus) },
                 { "neuron", n->expected > 0 ? OBJECT({ "count", number(n->count) },
                                                      { "expected", number(n->expected) })
                                             : NULL },
-                { "shortfalls", LIST(s, h->shortfalls, h->n_shortfalls,
-                                     OBJECT({ "code", json_string(cause_word(s->cause)) },
-                                            { "text", json_string(s->text) })) },
-                { "disks", LIST(d, h->disks, h->n_disks, disk_json(d, h->storage.looked)) },
+                { "shortfalls", shortfalls }, { "disks", disks },
                 { "storage", h->storage.looked || h->storage.not_looked ? storage_json(h) : NULL },
-                { "nics", LIST(nic, h->nics, h->n_nics, nic_json(nic)) }, { "pci", pci_json(h) },
+                { "nics", nics }, { "pci", pci_json(h) },
                 { "apiServerAddresses", list_or_null(h->api_server_addresses) });
 }
