@@ -4,8 +4,7 @@
 
 #include <sys/single_threaded.h>
 
-/* Debian libcurl loads GnuTLS (LDAP, RTMP): 0.7 MiB.
- * https://gnutls.org/manual/html_node/Initialization.html */
+/* Debian libcurl loads GnuTLS, 0.7 MiB for LDAP: https://gnutls.org/manual/html_node/Initialization.html */
 #define NO_GNUTLS "GNUTLS_NO_IMPLICIT_INIT"
 
 int curl_load(Curl *ret, char **ret_why) {
