@@ -103,9 +103,8 @@ static bool is_namespaced(const char *name, unsigned minor) {
                 *p = slashes && *p == '/' ? '.' : *p;
         return startswith(s, "net.") || startswith(s, "fs.mqueue.") ||
                (newest && (startswith(s, "user.") || streq(s, "kernel.domainname"))) ||
-               ONE_OF(s, "kernel.sem", "kernel.shmall", "kernel.shmmax", "kernel.shmmni",
-                      "kernel.shm_rmid_forced", "kernel.shm", "kernel.msgmax", "kernel.msgmnb",
-                      "kernel.msgmni", "kernel.msg");
+               word_is_among(s, "kernel.sem|kernel.shmall|kernel.shmmax|kernel.shmmni|kernel.shm_rmid_forced|"
+                                "kernel.shm|kernel.msgmax|kernel.msgmnb|kernel.msgmni|kernel.msg");
 }
 
 /* pkg/apis/policy/validation/validation.go: IsValidSysctlPattern; a star only at the end. */

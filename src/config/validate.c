@@ -332,7 +332,7 @@ static bool is_flag_without_huge_pages(const char *flag) {
         return !startswith(flag, "--reserved-memory") || !strstr(flag, "hugepages-");
 }
 
-/* ---- the rules; "*" is any key, "[]" any item ---- */
+/* ---- the rules; "*" is any key, "[]" any item; a TEXT behind "{}" is each name of a map ---- */
 
 #define LINE_END "holds a line end: it would start another setting"
 #define CONTROL "holds a line end, a control character, or a Unicode noncharacter such as U+FFFE"
@@ -345,10 +345,8 @@ typedef struct Rule {
         bool (*holds)(const json_t *value, const json_t *spec);
         const char *message;
         bool (*text)(const char *s);            /* in place of holds, of a text */
-        bool (*name)(const char *s);            /* the same, of each key of a map */
 } Rule;
-#define TEXT(path, is, message)  { path, NULL, message, is, NULL }
-#define NAMES(path, is, message) { path, NULL, message, NULL, is }
+#define TEXT(path, is, message) { path, NULL, message, is }
 static const Rule rules[] = {
         TEXT("spec.cluster.name", is_given, "is missing: the name of the EKS cluster that this node joins"),
         TEXT("spec.cluster.apiServerEndpoint", is_given, "is missing: the https URL of the API server"),
@@ -386,8 +384,8 @@ static const Rule rules[] = {
              "must be absolute, without \"..\", and outside of system directories"),
         { "spec.instance.localStorage.expectedDisks", is_enough_for_raid10,
           "RAID10 needs at least four disks" },
-        NAMES("spec.instance.environment", is_safe_name, "a service " UNSAFE_NAME),
-        NAMES("spec.instance.environment.*", is_safe_name, "a variable " UNSAFE_NAME),
+        TEXT("spec.instance.environment{}", is_safe_name, "a service " UNSAFE_NAME),
+        TEXT("spec.instance.environment.*{}", is_safe_name, "a variable " UNSAFE_NAME),
         TEXT("spec.instance.environment.*.*", is_on_one_line, LINE_END),
         TEXT("spec.instance.environment.*.*", utf8_is_for_systemd, NOT_FOR_SYSTEMD),
         TEXT("spec.instance.environment.*.*", is_rendered, PLACEHOLDER),
@@ -398,8 +396,8 @@ static const Rule rules[] = {
         TEXT("spec.instance.network.domains[]", is_readable,
              "holds a control character or a Unicode noncharacter: systemd-resolved ignores it"),
         TEXT("spec.instance.network.domains[]", is_rendered, PLACEHOLDER),
-        NAMES("spec.instance.sysctl", sysctl_name_is_valid,
-              "a name is not a kernel setting, such as vm.max_map_count"),
+        TEXT("spec.instance.sysctl{}", sysctl_name_is_valid,
+             "a name is not a kernel setting, such as vm.max_map_count"),
         TEXT("spec.instance.sysctl.*", is_on_one_line, LINE_END),
         TEXT("spec.instance.sysctl.*", is_rendered, PLACEHOLDER),
         { "spec.instance.hugePages.pages", is_given_for_explicit,
@@ -432,8 +430,8 @@ static const Rule rules[] = {
         TEXT("spec.accelerator.nvidia.mig[].devices", is_all, "must be all, or a list of indexes"),
         { "spec.accelerator.nvidia.mig[].profiles", is_not_empty,
           "is missing or empty: name a profile, such as 1g.5gb" },
-        NAMES("spec.accelerator.nvidia.mig[].profiles", is_profile_name,
-              "names something else than a profile, such as 1g.5gb"),
+        TEXT("spec.accelerator.nvidia.mig[].profiles{}", is_profile_name,
+             "names something else than a profile, such as 1g.5gb"),
 };
 /* Can another document still satisfy it? */
 static bool is_of_the_whole(const Rule *rule) {
@@ -447,11 +445,10 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
         const char *key;
         json_t *member;
         size_t i;
-        if (!*rest) {
-                bool holds = rule->text    ? rule->text(text_of(value))
-                             : rule->holds ? rule->holds(value, v->spec) : true;
+        if (!*rest || *rest == '{') {
+                bool holds = *rest || (rule->text ? rule->text(text_of(value)) : rule->holds(value, v->spec));
                 json_object_foreach((json_t *)value, key, member)
-                        holds = holds && (!rule->name || rule->name(key));
+                        holds = holds && (!*rest || rule->text(key));
                 if (!holds)
                         report(v, path, "%s", rule->message);
                 return;
@@ -462,7 +459,7 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
                 return;
         }
         rest += *rest == '.';
-        size_t n = strcspn(rest, ".[");
+        size_t n = strcspn(rest, ".[{");
         _free_ char *name = xstrndup(rest, n);
         if (streq(name, "*")) {
                 json_object_foreach((json_t *)value, key, member) {

@@ -70,11 +70,11 @@ static size_t name_of(Line l) {
 
 /* Length of the name of a header, or 0 (M3): keys of a NodeConfig, JSON, or a delimiter. */
 static size_t header_name(Line l) {
+        static const char *const keys[] = { "apiVersion", "kind", "metadata", "spec" };
         size_t n = name_of(l), quotes = n > 2 && strchr("\"'", l.text[0]) && l.text[n - 1] == l.text[0];
         _free_ char *key = xstrndup(l.text + quotes, n - 2 * quotes);
         return n == 0 || strchr("{[", l.text[0]) || line_starts_with(l, "--") ||
-                               ONE_OF(key, "apiVersion", "kind", "metadata", "spec")
-                       ? 0 : n;
+                               ANY(k, keys, ARRAY_SIZE(keys), streq(*k, key)) ? 0 : n;
 }
 
 static bool word_is(const char *s, size_t n, const char *word) {
