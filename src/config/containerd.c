@@ -104,10 +104,10 @@ static bool one_reads(const char *name, const char *key) {
 
 /* conf/tables.awk counts the sections: the top of the file is 0, the spec is 1. */
 static const char *plugins_section(void) {
-        Row row;
+        Row row = { .limits = "!" };
         bool known;
-        return row_find(&(ContainerdGiven){}, section_at(0), "plugins", &row, &known)
-                       ? section_at(row_section(&row)) : "";
+        row_find(&(ContainerdGiven){}, section_at(0), "plugins", &row, &known);
+        return section_at(row_section(&row));
 }
 
 static const char *plugin_name(const char *id) {
