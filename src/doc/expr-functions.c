@@ -22,7 +22,7 @@ ExprType expr_type_from_name(const char *name, size_t size) {
                     strlen(t->name) == size && memcmp(t->name, name, size) == 0, t->type, 0);
 }
 
-/* For functions that return NULL or why there is no value. */
+/* For functions that return NULL or why they fail. */
 static const char *give(ExprValue *ret, ExprValue value) {
         *ret = value;
         return NULL;

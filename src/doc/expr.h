@@ -66,7 +66,7 @@ typedef struct ExprOverload {
         const char *name;
         unsigned n;
         ExprType args[2], result;
-        ExprFunction call;      /* returns NULL, or why there is no value */
+        ExprFunction call;      /* returns NULL, or why it fails */
         enum { EXPR_AS_FUNCTION = 1, EXPR_AS_METHOD = 2, EXPR_AS_BOTH = 3 } form;
 } ExprOverload;
 /* The first overload from start on that takes such types, or NULL. n == SIZE_MAX: any types. */
