@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * spec.containerd as containerd reads it, and its table. A value of a wrong type ends containerd, or its CRI
  * plugin where it is in baseRuntimeSpec. A key outside the table is a warning, since a newer containerd may
- * have it. Keys match in any case, as containerd reads TOML and JSON (pelletier/go-toml unmarshaler.go, Go
- * encoding/json). */
+ * have it. Keys match in any case, as containerd 2 reads TOML, and each reads JSON (pelletier/go-toml
+ * unmarshaler.go, Go encoding/json). */
 #include "config/containerd.h"
 
 #include "base/version.h"

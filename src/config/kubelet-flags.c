@@ -98,9 +98,33 @@ static const char *overridden(const char *name) {
 
 /* ---- values ---- */
 
-/* The setting that a flag sets; false where the table has none. */
+/* Flags without a key that are not texts (kubelet --help). */
+static const struct { const char *flag; char type; } typed_flags[] = {
+        { "application-metrics-count-limit",       'i' },
+        { "enable-load-reader",                    'b' },
+        { "exit-on-lock-contention",               'b' },
+        { "global-housekeeping-interval",          'd' },
+        { "housekeeping-interval",                 'd' },
+        { "log-cadvisor-usage",                    'b' },
+        { "log-flush-frequency",                   'd' },
+        { "log-json-split-stream",                 'b' },
+        { "log-text-split-stream",                 'b' },
+        { "maximum-dead-containers",               'i' },
+        { "maximum-dead-containers-per-container", 'i' },
+        { "minimum-container-ttl-duration",        'd' },
+        { "storage-driver-buffer-duration",        'd' },
+        { "storage-driver-secure",                 'b' },
+};
+
+/* The setting that a flag sets, for its type; false where the table has none. */
 static bool flag_setting(const KubeletFlag *f, KubeletSetting *ret) {
         *ret = (KubeletSetting){ .type = 'i', .name = f->name, .limits = "0:" };
+        for (size_t i = 0; i < ARRAY_SIZE(typed_flags); i++)
+                if (streq(f->name, typed_flags[i].flag)) {
+                        ret->type = typed_flags[i].type;
+                        ret->limits = "";
+                        return true;
+                }
         return streq(f->name, "v") || (*f->key && kubelet_setting_find(f->key, ret));
 }
 
@@ -307,6 +331,35 @@ static const char *verbosity_fault(const char *item) {
         return known ? NULL : "must be FILE=NUMBER, such as kubelet=4";
 }
 
+/* cmd/kubelet/app/server.go, by k8s.io/component-helpers node/util/ips.go, which ignores other texts. */
+static const char *node_ip_fault(const char *list) {
+        size_t four = 0, six = 0;
+        while (*list) {
+                _free_ char *raw = str_cut(&list, ","), *address = str_strip(raw);
+                bool valid = address_is_valid(address);
+                six += valid && strchr(address, ':');
+                four += valid && !strchr(address, ':');
+        }
+        return four > 1 || six > 1 ? "must be one address, or one of each family" : NULL;
+}
+
+/* "0:memory=1Gi,hugepages-2Mi=4Mi;1:memory=1Gi" (pkg/util/flag/flags.go: ReservedMemoryVar). */
+static const char *reserved_memory_fault(const char *list) {
+        while (*list) {
+                _free_ char *node = str_cut(&list, ";");
+                const char *limits = strchr(node, ':'), *rest = limits ? limits + 1 : "";
+                bool good = node[strspn(node, "0123456789")] == ':' && *node != ':' && *rest;
+                while (good && *rest) {
+                        _free_ char *limit = str_cut(&rest, ",");
+                        const char *equals = strchr(limit, '=');
+                        good = equals && equals > limit && equals[1];
+                }
+                if (!good)
+                        return "must be as 0:memory=1Gi, and a semicolon before each further NUMA node";
+        }
+        return NULL;
+}
+
 static const char *list_fault(const char *list, const char *(*fault)(const char *)) {
         const char *found = NULL;
         while (*list && !found) {
@@ -332,12 +385,25 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
                 return list_fault(value, dns_fault);
         if (streq(f->name, "vmodule"))
                 return list_fault(value, verbosity_fault);
+        if (streq(f->name, "node-ip"))
+                return node_ip_fault(value);
+        if (streq(f->name, "reserved-memory"))
+                return reserved_memory_fault(value);
+        if (streq(f->name, "root-dir"))
+                return *value == '/' ? NULL : "must be an absolute path";
+        if (streq(f->name, "cloud-provider"))
+                return !*value || streq(value, "external")
+                               ? NULL : "must be external: kubelet has no other";
         if (streq(f->name, "address") || streq(f->name, "healthz-bind-address"))
-                return kubelet_address_is_valid(value) ? NULL : "must be an IP address";
+                return !*value || kubelet_address_is_valid(value) ? NULL : "must be an IP address";
         if (streq(f->name, "client-ca-file") && *value && *value != '/')
                 return "must be an absolute path";
         if (!flag_setting(f, &s) || !strchr("bidsz", s.type))
                 return NULL;
+        double duration = 1;
+        if (streq(f->name, "log-flush-frequency") && kubelet_parse_duration(value, &duration) &&
+            duration <= 0)
+                return "must be a duration above 0";
         /* empty means the default in the file, but not on the command line */
         if (s.type == 's' && !*value && *s.limits && !streq(f->name, "tls-min-version"))
                 return "is empty, and must be one of the words that kubelet knows";
@@ -460,14 +526,53 @@ static size_t check_value(Reading *r, const char *word, const char *next, const 
         return apart ? 2 : 1;
 }
 
+/* k8s.io/component-base:version/verflag; cmd/kubelet/app/server.go */
+static bool check_end(Reading *r, const char *word, const char *path) {
+        _free_ char *name = kubelet_flag_name(word);
+        const char *equals = strchr(word, '=');
+        bool ends = streq(word, "-h") || (name && ONE_OF(name, "help", "version"));
+        if (ends && !(name && streq(name, "version") && equals && parse_bool(equals + 1) == 0))
+                reading_report(r, true, path, "makes kubelet print a text and exit");
+        return ends;
+}
+
+/* A flag that is on, and kubelet exits without another one (cmd/kubelet/app/server.go:run; k8s.io/
+ * component-base:logs/api/v1/options.go). */
+static void check_needs(Reading *r, const Words *w) {
+        static const struct { const char *flag, *needs, *said; } pairs[] = {
+                { "exit-on-lock-contention", "lock-file", "needs --lock-file: kubelet exits" },
+                { "log-json-split-stream", "feature-gates",
+                  "needs the feature gate LoggingAlphaOptions: kubelet exits" },
+                { "log-text-split-stream", "feature-gates",
+                  "needs the feature gate LoggingAlphaOptions: kubelet exits" },
+        };
+        for (size_t k = 0; k < ARRAY_SIZE(pairs) && !r->merge->partial; k++) {
+                size_t at = w->n;
+                bool has = k > 0 && merge_find(r->merge, CONFIG ".featureGates");
+                for (size_t i = 0; i < w->n; i++) {
+                        _free_ char *name = kubelet_flag_name(w->text[i]);
+                        const char *equals = strchr(w->text[i], '=');
+                        if (name && streq(name, pairs[k].flag))
+                                at = equals && parse_bool(equals + 1) <= 0 ? w->n : i;
+                        has = has || (name && streq(name, pairs[k].needs));
+                }
+                _free_ char *path = xasprintf(FLAGS "[%zu]", at < w->n ? w->element[at] : 0);
+                if (at < w->n && !has)
+                        reading_report(r, true, path, "--%s %s", pairs[k].flag, pairs[k].said);
+        }
+}
+
 static void read_words(Reading *r, const Words *w) {
+        check_needs(r, w);
         for (size_t i = 0; i < w->n && w->text[i];) {
                 _free_ char *path = xasprintf(FLAGS "[%zu]", w->element[i]);
                 const char *word = w->text[i];
                 if (*word != '-') {
                         check_word(r, word, path);
                         i++;
-                } else if (is_one_dash(word)) {
+                } else if (check_end(r, word, path))
+                        i++;
+                else if (is_one_dash(word)) {
                         check_dash(r, word, path);
                         i += !strchr(word, '=') && w->text[i + 1] && *w->text[i + 1] != '-' ? 2 : 1;
                 } else {

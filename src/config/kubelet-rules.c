@@ -175,6 +175,8 @@ static const char *limited(const KubeletGiven *g) {
                 { "runOnce", from(g, 32) && is_on(g, "runOnce", false),
                   "must be false from Kubernetes 1.32 on" },
                 { "systemCgroups", streq(text(g, "systemCgroups"), "/"), "must not be the root cgroup" },
+                { "systemCgroups", *text(g, "systemCgroups") && g->minor > 0 && !*text(g, "cgroupRoot"),
+                  "needs a cgroupRoot, such as /" },
                 /* kubelet makes "<nil>" of another text (pkg/kubelet/server/server.go) */
                 { "address", *address && !kubelet_address_is_valid(address), "must be an IP address" },
         };
@@ -341,6 +343,15 @@ static const char *logging(const KubeletGiven *g) {
         if ((json_is_string(flush) && (!kubelet_parse_duration(json_string_value(flush), &n) || n < 0)) ||
             (json_is_integer(flush) && json_integer_value(flush) < 0))
                 return "its flushFrequency must be a duration above 0";
+        static const char *const formats[] = { "json", "text" };
+        for (i = 0; i < ARRAY_SIZE(formats); i++) {
+                const json_t *options = json_object_get(json_object_get(log, "options"), formats[i]);
+                const char *size = json_get_text(options, "infoBufferSize"),
+                           *fault = *size && !streq(size, "0") ? needs_gate(g, "LoggingAlphaOptions", true)
+                                                               : NULL;
+                if (fault)
+                        return fault;
+        }
         if (json_array_size(json_object_get(log, "vmodule")) > 0 && *format && !streq(format, "text"))
                 return "its vmodule needs the format text";
         json_array_foreach(json_object_get(log, "vmodule"), i, item) {

@@ -340,7 +340,7 @@ TEST(items_keep_their_numbers) {
         ASSERT_CONTAINS(l.messages, "a, line 9: spec.kubelet.flags[2]: must be text");
         ASSERT_CONTAINS(l.messages, "a, line 10: spec.kubelet.flags[3]: holds a line end");
         ASSERT_EQ(l.diag.n, 3);
-        _cleanup_(loaded_done) Loaded m = load_with("  kubelet: {flags: [~, --root-dir=x, null, --v=2]}\n");
+        _cleanup_(loaded_done) Loaded m = load_with("  kubelet: {flags: [~, --root-dir=/x, null, --v=2]}\n");
         ASSERT_STREQ(m.messages, "");
         ASSERT_EQ(strv_length(m.config->kubelet.flags), 2);
 }
@@ -463,6 +463,12 @@ TEST(texts_that_leave_their_place) {
                 { "kubelet: {flags: ['--vmodule=a=2147483648']}", "flags[0]: --vmodule must be FILE=NUMBER" },
                 { "kubelet: {flags: [--v=2, max-pods=5]}", "a, line 5: spec.kubelet.flags[1]: is neither a flag" }, { "kubelet: {flags: [--register-node false]}", "flags[0]: is neither a flag" },
                 { "kubelet: {flags: ['--vmodule=a=1,,b/*=2147483647']}", NULL },
+                { "kubelet: {flags: [--root-dir=rel]}", "flags[0]: --root-dir must be an absolute path" }, { "kubelet: {flags: ['--root-dir=']}", "--root-dir must be" },
+                { "kubelet: {flags: ['--node-ip=10.0.0.1,10.0.0.2']}", "--node-ip must be one address" }, { "kubelet: {flags: [--cloud-provider=aws]}", "--cloud-provider must be external" },
+                { "kubelet: {flags: ['--reserved-memory=0:memory']}", "--reserved-memory must be as" }, { "kubelet: {flags: [--housekeeping-interval=x]}", "--housekeeping-interval must be a duration" },
+                { "kubelet: {flags: [--version]}", "flags[0]: makes kubelet print a text" }, { "kubelet: {flags: [--v=2, -h]}", "flags[1]: makes kubelet print" }, { "kubelet: {flags: [--help=false]}", "flags[0]: makes" },
+                { "kubelet: {flags: [--exit-on-lock-contention]}", "flags[0]: --exit-on-lock-contention needs --lock-file" }, { "kubelet: {flags: [--log-text-split-stream]}", "needs the feature gate LoggingAlphaOptions" },
+
                 { "kubelet: {config: {containerRuntimeEndpoint: 'tcp://127.0.0.1:1'}}", "containerRuntimeEndpoint: must be a socket" },
                 { "kubelet: {flags: ['--image-service-endpoint=run/x']}", "flags[0]: must be a socket" }, { "kubelet: {config: {imageServiceEndpoint: /run/x}}", NULL },
                 { "kubelet: {flags: ['--cluster-dns=10.100.0.10,10.100.0.300']}", "flags[0]: --cluster-dns holds a text that is not an address: kubelet ignores it, and pods cannot resolve names" },
@@ -966,8 +972,8 @@ TEST(flags_of_kubelet) {
         expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is not a flag of kubelet 1.28 to 1.37: kubelet exits with an unknown flag, and plan --kubelet-version refuses it; did you mean --node-labels?");
         expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "spec.kubelet.flags[0]: kubelet-flag: kubelet from 1.27 on exits: it does not know --container-runtime\n");
         expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces a flag of nodestrap: the name of the node");
-        expect_accepted("  kubelet: {flags: [\"--root-dir='x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");
-        expect_accepted("  kubelet: {flags: [\"--root-dir='x --nope'\", -v=2, -v2, --cert-dir, /x]}\n", NULL);
+        expect_accepted("  kubelet: {flags: [\"--root-dir='/x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");
+        expect_accepted("  kubelet: {flags: [\"--root-dir='/x --nope'\", -v=2, -v2, --cert-dir, /x]}\n", NULL);
 }
 
 /* Without a version: an error where no kubelet of the table takes it. */
@@ -1038,7 +1044,7 @@ TEST(flags_that_kubelet_exits_with) {
         }
         expect_accepted("  kubelet:\n    flags:\n    - --node-labels=a=b\n     - --v=3\n", "a, line 7: spec.kubelet.flags[0]: kubelet-flag: holds");
         expect_accepted("  kubelet: {flags: [--node-labels=gpu, '--node-labels=a=,b=c, kubernetes.io/os=linux,node.kubernetes.io/x=y,x.node.kubernetes.io/y,topology.k8s.aws/x=1',\n"
-                        "    --v, '4', -v2, -v=2, -v, '2', -h, '--node-labels=a = b, c', --vmodule=a=2, --root-dir, x, '--node-labels a=b', --cert-dir, -1]}\n", NULL);
+                        "    --v, '4', -v2, -v=2, -v, '2', '--node-labels=a = b, c', --vmodule=a=2, --root-dir, /x, '--node-labels a=b', --cert-dir, -1]}\n", NULL);
         _cleanup_(loaded_done) Loaded l = load_with("  kubelet: {flags: [--register-node, --max-pods=0x10, --oom-score-adj, '-999', '--register-with-taints=a:NoSchedule,b=c:NoExecute,d-', --sync-frequency=1m]}\n");
         ASSERT_TRUE(!strstr(l.messages, "kubelet exits"));
 }
