@@ -257,7 +257,8 @@ char *url_host(const char *url) {
 }
 
 const char *name_user(const char *name, size_t *ret_size) {
-        const char *scheme = strstr(name, "://"), *user = scheme ? scheme + 3 : name, *at = strrchr(user, '@');
+        const char *scheme = strstr(name, "://"), *user = scheme ? scheme + 3 : name,
+                   *at = strrchr(user, '@');
         *ret_size = at ? (size_t)(at - user) : 0;
         return user;
 }

@@ -75,8 +75,8 @@ _nonnull_ void text_add_encoded(Text *t, const char *s);
 _malloc_ char *percent_decoded(const char *s);
 /* "https://host:443/path" → "host", "https://[::1]:443" → "::1" */
 _malloc_ char *url_host(const char *url);
-/* "https://user:password@host", with or without the scheme → the user; ret_size 0: no user. An unencoded "@" or
- * "/" may be part of the password. */
+/* "https://user:password@host", with or without the scheme → the user; ret_size 0: no user. An unencoded
+ * "@" or "/" may be part of the password. */
 _nonnull_ const char *name_user(const char *name, size_t *ret_size);
 /* An IPv4 or IPv6 address (inet_pton(3))? */
 _nonnull_ bool address_is_valid(const char *text);

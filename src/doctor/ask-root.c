@@ -103,7 +103,8 @@ static int write_planned(Ask *a) {
 
 static int cover_places(Ask *a) {
         static const char *const places[] = { "/var/lib", "/var/log", "/var/tmp" };
-        _cleanup_(storage_places_done) StoragePlaces theirs = storage_binds_of(a->config, a->image->containerd);
+        _cleanup_(storage_places_done) StoragePlaces theirs =
+                storage_binds_of(a->config, a->image->containerd);
         int r = 0;
         (void)!cover("/usr/libexec/kubernetes");        /* for plugins; kubelet runs without it */
         for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(places); i++)

@@ -49,7 +49,8 @@ StoragePlaces storage_binds_of(const Config *config, const char *containerd) {
         static const char *const snapshotters[] = { "overlayfs", "native", "erofs", "blockfile" };
         _cleanup_(json_decrefp) json_t *flags = json_object();
         _strv_ char **words = kubelet_words(config->kubelet.flags);
-        const json_t *toml = containerd_settings(config, containerd), *plugins = json_object_get(toml, "plugins");
+        const json_t *toml = containerd_settings(config, containerd),
+                     *plugins = json_object_get(toml, "plugins");
         const char *state = json_get_text(toml, "state");
         _free_ char *normal = path_normalise(state);
         StoragePlaces p = { .n = ARRAY_SIZE(storage_binds) };

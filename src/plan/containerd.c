@@ -235,7 +235,8 @@ static int choose(Plan *plan, const Config *config, const Host *host, Choice *re
         if (reason)
                 diag_warn_at(&plan->warnings, "no-fast-image-pull", NULL, "spec.featureGates.FastImagePull",
                              "has no effect here: %s", reason);
-        int r = choose_schema(containerd_settings(config, host->containerd_version), host, &c.schema, &plan->warnings, diag);
+        const json_t *user = containerd_settings(config, host->containerd_version);
+        int r = choose_schema(user, host, &c.schema, &plan->warnings, diag);
         if (r >= 0)
                 *ret = c;
         return r;

@@ -82,7 +82,8 @@ static uint64_t device_bytes(const Plan *plan, const Config *config, const Host 
 }
 
 uint64_t ephemeral_bytes(const Plan *plan, const Config *config, const Host *host, const char **ret_doubt) {
-        _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config, host->containerd_version);
+        _cleanup_(storage_places_done) StoragePlaces places =
+                storage_binds_of(config, host->containerd_version);
         const StorageBind *kubelet = &places.all[PLACE_KUBELET];
         const Action *bind = bind_of(plan, kubelet->path);
         const Action *mount = bind ? FIND(a, plan->actions, plan->n,

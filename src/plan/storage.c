@@ -532,7 +532,8 @@ static void plan_stores(Plan *plan, Stores *s) {
 int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         _cleanup_(stores_done)
                 Stores s = { .config = config, .host = host, .seen = &host->storage, .diag = diag,
-                             .places = storage_binds_of(config, host->containerd_version), .n_files = plan->n };
+                             .places = storage_binds_of(config, host->containerd_version),
+                             .n_files = plan->n };
         bool stores = config->instance.storage.strategy != STORAGE_NONE;
         /* with a taint the node joins only if nothing is made of its disks */
         Promise promise = { CAUSE_DISKS, "spec.instance.localStorage.expectedDisks",

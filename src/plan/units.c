@@ -53,7 +53,8 @@ static void plan_ready(Plan *plan, bool storage) {
  * snapshotter (nodeadm: internal/containerd/sandbox_image.go). AMIs before May 2026 have it without tag and
  * pin (awslabs/amazon-eks-ami#2729, #2730). kubelet waits for it, containerd does not. */
 static void plan_sandbox_image(Plan *plan, const Config *config, const Host *host, bool soci) {
-        _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config, host->containerd_version);
+        _cleanup_(storage_places_done) StoragePlaces places =
+                storage_binds_of(config, host->containerd_version);
         const StorageBind *store = &places.all[PLACE_CONTAINERD];
         _free_ char *id = xasprintf("bind:%s", store->path);
         bool bind = plan_find(plan, id);
