@@ -229,7 +229,7 @@ static void plan_settings(Plan *plan, const Config *config, const Host *host, co
         bool merged = !version_at_least(host->kubelet_version, 1, DROP_IN_FROM) && config->kubelet.config;
         _free_ char *text = json_text(all, 4, false);
         _free_ char *why =
-                xasprintf("kubelet %s; %u pods (%s); cluster DNS %s%s%s", host->kubelet_version, pods->pods,
+                xasprintf("kubelet %s, %u pods (%s), DNS %s%s%s", host->kubelet_version, pods->pods,
                           pods->source, dns, merged ? "; with user settings" : "", said.data ?: "");
         plan_users_file(plan, "kubelet", CONFIG_FILE, why, text, merged,
                         json_holds_secret(config->kubelet.config));

@@ -176,10 +176,10 @@ static const Step steps[_STEPS_MAX] = {
         /* Enabling a masked unit fails, so the image installs its units before. */
         [STEP_MASK_MANAGER] = { ACTION_MASK_UNIT, MANAGER, .after = AFTER(KMOD), .wanted = FLAG(no_manager) },
         [STEP_UNMASK_MANAGER] = { ACTION_UNMASK_UNIT, MANAGER, .wanted = FLAG(manager),
-                .why = "if an earlier run of this boot masked it" },
+                .why = "undo a mask of an earlier run" },
         [STEP_MASK_IMEX] = { ACTION_MASK_UNIT, IMEX, .after = AFTER(KMOD), .wanted = FLAG(bars_imex) },
         [STEP_UNMASK_IMEX] = { ACTION_UNMASK_UNIT, IMEX, .wanted = FLAG(runs_imex),
-                .why = "if an earlier run of this boot masked it" },
+                .why = "undo a mask of an earlier run" },
         /* Both open GPUs, which blocks a change of MIG mode (NVIDIA/mig-parted, known issues), as do all
          * steps after MIG. A later step does what a unit did not do in its 60 s. */
         [STEP_SET_CLOCKS] = { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", .after = AFTER(DRIVER),

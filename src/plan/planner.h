@@ -31,7 +31,7 @@ void action_content(Action *a, const void *data, size_t size);
 _nonnull_ void action_reads(const Plan *plan, Action *start,
                             bool (*is_read)(const Action *file, const char *unit));
 
-/* The planners, in the order of plan_make(). A negative errno, and errors in diag, if there is no plan. */
+/* The planners, in the order of plan_make(). A negative errno, and errors in diag, on failure. */
 _must_check_ _nonnull_ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _must_check_ _nonnull_ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _nonnull_ const char *plan_containerd_socket(const Config *config, const Host *host, bool as_nodeadm);
@@ -56,7 +56,7 @@ _nonnull_ void plan_node(Plan *plan, const Config *config, const Host *host);
 
 /* Lines for people: machine, instance, software. */
 _malloc_ char *plan_describe_host(const Config *config, const Host *host);
-/* Adds the places of n network interfaces to facts and machine. -EINVAL if there is no room. */
+/* Adds the places of n network interfaces to facts and machine. -EINVAL if they do not fit. */
 _must_check_ _nonnull_ int plan_placement(Plan *plan, const Host *host, unsigned n, Diag *diag);
 /* Numbers of route table, rules and metric (amazonlinux/amazon-ec2-net-utils:lib/lib.sh). */
 #define INTERFACE_METRIC(card, device) (512 + 100 * (card) + (device))

@@ -96,9 +96,9 @@ static char *why_filled(const Stores *s, const Device *d) {
                 return d->made == STEP_REMAKE ? xstrdup("data of the old array is lost")
                                               : xasprintf("repeat the interrupted mkfs on %s", label);
         case STEP_ASSEMBLE:
-                return xstrdup("only if the assembled array is blank");
+                return xstrdup("new file system, if the array is blank");
         case STEP_UNKNOWN:
-                return why_unknown(s, "only if the disk is blank");
+                return why_unknown(s, "new file system, if the disk is blank");
         default:
                 return xasprintf("new file system on blank %s", label);
         }

@@ -34,7 +34,7 @@ what_for() { # NAME: the words of in_fixture behind TYPE
         p6e-gb200)              set -- p6e-gb200 numa-nodes 'mask-unit +nvidia-imex' 'CDMM|CoherentGPUMemoryMode=driver';;
         p6e-gb200-imex-host)    set -- p6e-gb200 "" '/etc/nvidia-imex/nodes_config.cfg' 'await-imex' 'make-channel';;
         plain)                  set -- m5-large "" 'start-unit +kubelet.service';;
-        plain-ipv6)             set -- m5-large "" 'cluster DNS fd12:3456:789a::a' 'set-sysctl';;
+        plain-ipv6)             set -- m5-large "" 'DNS fd12:3456:789a::a' 'set-sysctl';;
         plain-outpost)          set -- m5-large "" 'write-block +/etc/hosts';;
         plain-proxy)            set -- m5-large "" 'environment';;
         plain-volume)           set -- m5-volume "" 'make-filesystem +/mnt/k8s-volumes/xvdb xfs' 'bind +/var/lib/containerd ';;

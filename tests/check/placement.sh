@@ -34,8 +34,8 @@ ok 'as text, too' grep -qx ' *card 31, device  1: metric 3613, table 13101, rule
 # ---- refused, with the numbers ----
 ok 'one too many' refused 65 p5.48xlarge 'p5.48xlarge has no room for 65: it takes 64, 2 on each of 32 network cards'
 ok 'on one card' refused 4 m5.large 'm5.large has no room for 4: it takes 3, 3 on its network card'
-ok 'where it is not known how many a card takes' refused 10 p6e-gb200.36xlarge 'is not known: up to 9 can be placed, one on each of 9 network cards that take addresses'
-ok 'where nothing is known' refused 2 p6e-gb300.36xlarge 'is not known: up to 1 can be placed'
+ok 'where it is not known how many a card takes' refused 10 p6e-gb200.36xlarge 'is not known: up to 9 interfaces can be placed, one on each of 9 network cards that take addresses'
+ok 'where nothing is known' refused 2 p6e-gb300.36xlarge 'is not known: up to 1 interfaces can be placed'
 ok 'a type that does not exist' refused 2 p5.47xlarge 'did you mean p5.48xlarge?'
 for n in 0 -1 x 1000 ''; do ok "no number: \"$n\"" refused "$n" m5.large "--interfaces takes a number from 1 to 999, not \"$n\""; done
 init_refuses() { ! "$nodestrap" init --interfaces 2 2>"$tmp/err" && says 'init does not take --interfaces'; }

@@ -165,7 +165,7 @@ ok "and several types from one" eval '! "$nodestrap" plan -c "file://$tmp/node.y
 node training '  kubelet: {config: {systemReserved: {cpu: 150}}}'; sed -i 's/150/"150"/' "$tmp/node.yaml"
 # shellcheck disable=SC2034      # below, in eval
 old_containerd="p5.48xlarge,g6.xlarge --kubelet-version 1.38.0 --containerd-version 1.7.1"
-ok "what certainly fails is no plan" eval 'exits 11 matrix $old_containerd && grep -q "^g6.xlarge  *EINVALID " "$tmp/out" && grep -q "has 4 \[reserved-too-much\]" "$tmp/out"'
+ok "what certainly fails is no plan" eval 'exits 11 matrix $old_containerd && grep -q "^g6.xlarge  *EINVALID " "$tmp/out" && grep -q "has 4; reserve less \[reserved-too-much\]" "$tmp/out"'
 ok "what will not work is a verdict" grep -q '^p5.48xlarge  *containerd-too-old nvswitch ' "$tmp/out"
 node training; sed -i 's/Y2VydGlmaWNhdGVBdXRob3JpdHk=/LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==/' "$tmp/node.yaml"
 ok "and an end only for who is strict" eval 'exits 0 matrix $old_containerd && exits 11 matrix $old_containerd --strict && exits 0 matrix p5.48xlarge,g6.xlarge --strict'

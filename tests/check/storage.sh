@@ -67,7 +67,7 @@ eight_disks() { machine p5-48xlarge nvme{1..8}n1; rm -rf "$root/sys/block/nvme8n
 # ---- one disk ----
 machine g6-xlarge nvme0n1
 ok "a blank disk is given a file system" planned '{strategy: RAID0}' make make
-ok "whose text names it" eval 'plan "{strategy: RAID0}" && tr -s "\n " " " <"$tmp/out" | grep -q "nvme0n1 (AWS47F206C2DE5276E70, 250 GB) is blank"'
+ok "whose text names it" eval 'plan "{strategy: RAID0}" && tr -s "\n " " " <"$tmp/out" | grep -q "new file system on blank nvme0n1 (AWS47F206C2DE5276E70, 250 GB)"'
 ok "as Mount does" planned '{strategy: Mount}' make make
 cp -r "$root" "$tmp/before"
 ok "nothing is written by a plan" diff -r --no-dereference "$tmp/before" "$root"
@@ -95,7 +95,7 @@ ok "a place that would move to itself" refused '{strategy: RAID0, mountPath: /va
 echo "30 22 0:40 / /mnt/ro ro - tmpfs tmpfs ro" >>"$root/proc/self/mountinfo"; mkdir "$root/mnt/ro"
 ok "a read-only file system" refused '{strategy: RAID0, mountPath: /mnt/ro}' EMOUNT '/mnt/ro/0 cannot be made on a read-only file system'
 mkdir -p "$root/tmp" "$root/srv/open/x"; chmod 1777 "$root/tmp"; chmod 757 "$root/srv/open"; ln -s ../srv/open/x "$root/mnt/through"
-ok "a mountPath below a directory that others may write" refused '{strategy: RAID0, mountPath: /srv/open/new/disks}' EMOUNT 'mountPath: /srv/open can be written by others than root (mode 0757): a user who can write there could redirect /srv/open/new/disks lead elsewhere'
+ok "a mountPath below a directory that others may write" refused '{strategy: RAID0, mountPath: /srv/open/new/disks}' EMOUNT 'mountPath: /srv/open can be written by others than root (mode 0757): a user who can write there could redirect /srv/open/new/disks, and root would write elsewhere'
 ok "also where each owns what is his" refused '{strategy: Mount, mountPath: /tmp/disks}' EMOUNT '/tmp can be written by others than root (mode 1777)'
 ok "also where a link leads there" refused '{strategy: RAID0, mountPath: /mnt/through/disks}' EMOUNT '/srv/open can be written by others than root'
 [ "$(id -u)" != 0 ] || { mkdir -p "$root/srv/home"; chown 1000 "$root/srv/home"; ok "a mountPath in a directory of somebody's" refused "{strategy: RAID0, mountPath: /srv/home}" EMOUNT "/srv/home belongs to user 1000"; }
@@ -129,7 +129,7 @@ ok "no mdadm" refused '{strategy: RAID0}' ESTORAGETOOL 'mdadm is missing in this
 eight_disks
 eight ours
 ok "the array of an earlier boot is assembled" planned '{strategy: RAID0}' assemble assemble assemble
-ok "but not as another level" refused '{strategy: RAID10}' EARRAY 'another level than raid10' nvme1n1 nvme8n1
+ok "but not as another level" refused '{strategy: RAID10}' EARRAY 'that is not raid10' nvme1n1 nvme8n1
 host=ip-10-0-0-9: eight ours
 ok "made under whatever host name" planned '{strategy: RAID0}' assemble assemble assemble
 truncate -s 0 "$root/dev/nvme3n1"; truncate -s 16M "$root/dev/nvme3n1"
