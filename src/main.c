@@ -4,9 +4,7 @@
 #include "commands/commands.h"
 #include "commands/run.h"
 #include "commands/sources.h"
-#include "report/aftermath.h"
 #include "report/report.h"
-#include "report/verdict.h"
 
 #include "base/log.h"
 #include "base/stop.h"

@@ -11,7 +11,7 @@
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "report/verdict.h"
+#include "report/report.h"
 
 #include <errno.h>
 

@@ -9,7 +9,7 @@
 #include "host/tables.h"
 #include "plan/plan.h"
 #include "report/diag-json.h"
-#include "report/verdict.h"
+#include "report/report.h"
 
 #include <errno.h>
 

@@ -9,7 +9,7 @@
 #include "base/lines.h"
 #include "doctor/checks.h"
 #include "redact/mask.h"
-#include "report/aftermath.h"
+#include "report/report.h"
 #include "report/diag-json.h"
 #include "report/status.h"
 #include "plan/plan.h"

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "report/verdict.h"
+#include "report/report.h"
 
 #include <errno.h>
 

@@ -212,15 +212,6 @@ static void conclude(const Daemon *d, Asked *ret) {
                                                              (int)(LIMIT_USEC / USEC_PER_SEC));
 }
 
-/* ---- the whole ---- */
-
-static int open_pipes(Ask *a) {
-        for (size_t i = 0; i < ARRAY_SIZE(a->pipes); i++)
-                if (pipe2(a->pipes[i], O_CLOEXEC) < 0)
-                        return -errno;
-        return 0;
-}
-
 /* NULL, with a->why: not found. The caller frees it. */
 static char *find_daemon(Ask *a, const char *name) {
         _free_ char *odd = NULL;
@@ -319,7 +310,8 @@ int daemons_ask(const Image *image, const Config *config, const Plan *plan, Aske
         memset(a.pipes, -1, sizeof a.pipes);
         int r = command_lines(&a);
         stop_catch();
-        THEN(r, open_pipes(&a));
+        for (size_t i = 0; i < ARRAY_SIZE(a.pipes); i++)
+                THEN(r, pipe2(a.pipes[i], O_CLOEXEC) < 0 ? -errno : 0);
         THEN(r, ask_groups_make(&a));
         if (r >= 0)
                 ask(&a, ret);

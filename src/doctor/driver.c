@@ -15,10 +15,6 @@ void drivers_done(Image *i) {
         i->driver = NULL;
 }
 
-static void add_driver(Image *i, Driver driver) {
-        *APPEND(i->drivers, i->n_drivers) = driver;
-}
-
 /* ---- modules ---- */
 
 static bool find_in_kernel(const Root *root, const char *kernel, size_t *rest, Driver *ret) {
@@ -60,10 +56,8 @@ char *tree_module(const Root *root, const char *tree, const char *kernel, const 
         return NULL;
 }
 
-/* ---- names ---- */
-
-/* "580.126.09" and "nvidia-open-580.126.09-kernel6.12.46-x86_64…" have one, "nvidia-fs-2.24.3" does not. The
- * caller frees it. */
+/* "580.126.09" and "nvidia-open-580.126.09-kernel6.12.46-x86_64…" have one, "nvidia-fs-2.24.3" has not.
+ * The caller frees it. */
 static char *version_in_name(const char *name) {
         for (const char *part = name;; part++) {
                 size_t n = strcspn(part, "-");
@@ -106,8 +100,6 @@ static bool find_in_places(const Root *root, Driver *ret) {
         return ANY(p, places, ARRAY_SIZE(places), find_in_names(root, (*p)[0], (*p)[1], ret));
 }
 
-/* ---- trees ---- */
-
 /* All flavors have one version, which the build writes to .version (awslabs/amazon-eks-ami:
  * setup-nvidia.sh). */
 static bool find_in_tree(const Image *i, const char *tree, Driver *ret) {
@@ -131,8 +123,6 @@ static bool find_in_tree(const Image *i, const char *tree, Driver *ret) {
         return find_in_names(i->root, folder, "libnvidia-ml.so.", ret);
 }
 
-/* ---- all ---- */
-
 static bool find_running(const Image *i, Driver *ret) {
         static const char path[] = "/sys/module/nvidia/version";
         char *version = NULL;
@@ -153,18 +143,18 @@ static void settle(Image *i) {
 void drivers_find(Image *i) {
         Driver driver = {};
         if (find_in_kernels(i, &driver) || find_running(i, &driver))
-                add_driver(i, driver);
+                *APPEND(i->drivers, i->n_drivers) = driver;
         if (i->n_drivers == 0) {
                 for (char **tree = i->trees; tree && *tree; tree++) {
                         Driver its = {};
                         if (!find_in_tree(i, *tree, &its))
                                 continue;
                         RENEW(its.tree, xstrdup(*tree));
-                        add_driver(i, its);
+                        *APPEND(i->drivers, i->n_drivers) = its;
                 }
         }
         if (i->n_drivers == 0 && find_in_places(i->root, &driver))
-                add_driver(i, driver);
+                *APPEND(i->drivers, i->n_drivers) = driver;
         settle(i);
 }
 
@@ -178,7 +168,7 @@ void image_set_driver(Image *i, const char *version) {
         if (!driver.version)
                 driver = (Driver){ .tree = xstrdup(""), .version = xstrdup(version) };
         drivers_done(i);
-        add_driver(i, driver);
+        *APPEND(i->drivers, i->n_drivers) = driver;
         settle(i);
 }
 

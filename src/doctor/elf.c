@@ -136,49 +136,39 @@ static int read_names(int fd, const Strings *strings, const Dynamic *d, Elf *e) 
 /* ---- versions of symbols ---- */
 
 /* Each entry has the distance to the next; 0 ends the list. Like ld.so(8), this ignores the counts beside
- * such lists. */
-typedef struct Chain { uint64_t at; size_t n; bool end; } Chain;
-
-static void chain_go_on(Chain *c, uint32_t next) {
-        c->end = next == 0;
-        c->at += next;
-}
-
-/* Each read counts against the limit of the whole section. */
-static int chain_read(int fd, Chain *c, size_t *total, void *entry, size_t size) {
-        return ++*total > MAX_VERSIONS ? -EBADMSG : read_at(fd, c->at, entry, size);
+ * such lists. Each read counts against the limit of the whole section. */
+static int entry_read(int fd, uint64_t at, size_t *total, void *entry, size_t size) {
+        return ++*total > MAX_VERSIONS ? -EBADMSG : read_at(fd, at, entry, size);
 }
 
 static int read_wanted(int fd, const Strings *strings, uint64_t at, const char *library, size_t *total,
                        Elf *e) {
-        for (Chain c = { .at = at }; !c.end;) {
-                Elf64_Vernaux version;
-                int r = chain_read(fd, &c, total, &version, sizeof version);
+        for (uint32_t next = 1; next != 0; at += next) {
+                _free_ char *name = NULL;
+                Elf64_Vernaux version = {};
+                int r = entry_read(fd, at, total, &version, sizeof version);
+                if (r >= 0 && !(version.vna_flags & VER_FLG_WEAK))
+                        r = read_name(fd, strings, version.vna_name, &name);
                 if (r < 0)
                         return r;
-                if (!(version.vna_flags & VER_FLG_WEAK)) {
-                        _free_ char *name = NULL;
-                        r = read_name(fd, strings, version.vna_name, &name);
-                        if (r < 0)
-                                return r;
+                if (name)
                         *APPEND(e->wants, e->n_wants) = (ElfVersion){ TAKE_PTR(name), xstrdup(library) };
-                }
-                chain_go_on(&c, version.vna_next);
+                next = version.vna_next;
         }
         return 0;
 }
 
 static int read_wants(int fd, const Strings *strings, uint64_t at, Elf *e) {
         size_t total = 0;
-        for (Chain c = { .at = at }; !c.end;) {
+        for (uint32_t next = 1; next != 0; at += next) {
                 _free_ char *library = NULL;
                 Elf64_Verneed need;
-                int r = chain_read(fd, &c, &total, &need, sizeof need);
+                int r = entry_read(fd, at, &total, &need, sizeof need);
                 THEN(r, read_name(fd, strings, need.vn_file, &library));
-                THEN(r, read_wanted(fd, strings, c.at + need.vn_aux, library, &total, e));
+                THEN(r, read_wanted(fd, strings, at + need.vn_aux, library, &total, e));
                 if (r < 0)
                         return r;
-                chain_go_on(&c, need.vn_next);
+                next = need.vn_next;
         }
         return 0;
 }
@@ -186,22 +176,20 @@ static int read_wants(int fd, const Strings *strings, uint64_t at, Elf *e) {
 /* The first name is its own; the others are those that it inherits from. */
 static int read_defines(int fd, const Strings *strings, uint64_t at, Elf *e) {
         size_t total = 0;
-        for (Chain c = { .at = at }; !c.end;) {
+        for (uint32_t next = 1; next != 0; at += next) {
                 _free_ char *name = NULL;
                 Elf64_Verdef definition;
                 Elf64_Verdaux first = {};
-                int r = chain_read(fd, &c, &total, &definition, sizeof definition);
-                THEN(r, read_at(fd, c.at + definition.vd_aux, &first, sizeof first));
+                int r = entry_read(fd, at, &total, &definition, sizeof definition);
+                THEN(r, read_at(fd, at + definition.vd_aux, &first, sizeof first));
                 THEN(r, read_name(fd, strings, first.vda_name, &name));
                 if (r < 0)
                         return r;
                 strv_push_at(&e->defines, total - 1, TAKE_PTR(name));
-                chain_go_on(&c, definition.vd_next);
+                next = definition.vd_next;
         }
         return 0;
 }
-
-/* ---- the whole ---- */
 
 static int read_tables(int fd, const Segments *s, const Dynamic *d, Elf *e) {
         const Elf64_Dyn *table = dynamic_find(d, DT_STRTAB), *size = dynamic_find(d, DT_STRSZ),

@@ -82,8 +82,8 @@ static void search_fstab(const Look *l) {
                         tell_mount(l->checks, "/etc/fstab", e.device, is_lenient(&e));
                 else if (is_doubtful(&e) && !is_swap(&e) && !is_lenient(&e))
                         TELL(l->checks, CHECK_WARNING, "leftover-mount", "/etc/fstab", e.device, NULL,
-                             "it is mounted on %s: a machine without this disk waits 90 s and stops the boot. "
-                             "Remove it, or add nofail",
+                             "it is mounted on %s: a machine without this disk waits 90 s and stops the "
+                             "boot. Remove it, or add nofail",
                              e.place);
 }
 

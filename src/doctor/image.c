@@ -6,7 +6,9 @@
 #include "base/version.h"
 #include "host/detect.h"
 #include "host/host.h"
+#include "host/tables.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -29,13 +31,9 @@ void image_done(Image *i) {
 
 static unsigned image_machine(const Root *root) {
         /* kubelet last: people download it by hand, so it may have the wrong architecture. */
-        static const char *const programs[] = { "/usr/lib/systemd/systemd",
-                                                "/lib/systemd/systemd",
-                                                "/sbin/init",
-                                                "/usr/bin/bash",
-                                                "/bin/sh",
-                                                "/usr/bin/nodestrap",
-                                                "/usr/bin/containerd",
+        static const char *const programs[] = { "/usr/lib/systemd/systemd", "/lib/systemd/systemd",
+                                                "/sbin/init", "/usr/bin/bash", "/bin/sh",
+                                                "/usr/bin/nodestrap", "/usr/bin/containerd",
                                                 "/usr/bin/kubelet" };
         unsigned machine = 0;
         for (size_t i = 0; i < ARRAY_SIZE(programs) && machine == 0; i++) {
@@ -179,12 +177,84 @@ int image_open(const Root *root, bool running, Image *ret, Diag *diag) {
         static const char *const folders[] = { "/usr/bin", "/usr/sbin", "/bin", "/sbin" };
         if (!ANY(folder, folders, ARRAY_SIZE(folders), has_names(root, *folder)))
                 return diag_error(diag, -ENOENT, CAUSE_USAGE,
-                                  "%s has no programs, so it is not the root directory of an image: mount its "
-                                  "root file system, and name the directory that has its /usr",
+                                  "%s has no programs, so it is not the root directory of an image. Mount "
+                                  "its root file system, and name the directory that has its /usr",
                                   root_path(root));
         *ret = (Image){ .root = root, .running = running, .machine = image_machine(root),
                         .kernels = find_kernels(root), .trees = find_trees(root) };
         ret->kernel = boot_kernel(ret);
         drivers_find(ret);
         return 0;
+}
+
+/* ---- the instance types that it serves: those of its architecture and drivers, and two plain ones ---- */
+
+#define PRODUCT_NAME "/sys/devices/virtual/dmi/id/product_name"
+
+/* Without and with instance stores: examples of general purpose types, which no table lists. */
+static const struct { unsigned machine; const char *name; } plain[] = {
+        { EM_X86_64, "m6i.4xlarge" },  { EM_X86_64, "m6id.8xlarge" },
+        { EM_AARCH64, "m6g.4xlarge" }, { EM_AARCH64, "m6gd.8xlarge" },
+};
+
+const char *machine_name(unsigned machine) {
+        return machine == EM_X86_64 ? "x86_64" : machine == EM_AARCH64 ? "arm64" : NULL;
+}
+
+bool image_serves(const Image *image, const char *type) {
+        const InstanceType *t = instance_type_find(type);
+        const char *arch = machine_name(image->machine), *wanted = t ? t->arch : "";
+        return !arch || !*wanted || streq(arch, wanted);
+}
+
+bool type_has_stores(const char *type) {
+        size_t letters = strspn(type, "abcdefghijklmnopqrstuvwxyz"), digits = letters;
+        digits += strspn(type + letters, "0123456789");
+        bool storage = letters > 0 && strchr("idh", type[0]) && is_digit(type[1]);
+        return storage || memchr(type + digits, 'd', strcspn(type + digits, "."));
+}
+
+static bool brings(const Image *image, bool (*has)(const Root *root, const char *kernel)) {
+        bool found = has(image->root, NULL);
+        for (char **kernel = image->kernels; kernel && *kernel && !found; kernel++)
+                found = has(image->root, *kernel);
+        return found;
+}
+
+char **image_types(const Image *image, char **ret_why) {
+        char **types = NULL;
+        _free_ char *own = NULL;
+        /* Only types in our tables: a laptop has a product name, too. */
+        if (image->running && root_read_line(image->root, PRODUCT_NAME, &own) >= 0 &&
+            instance_type_is_known(own)) {
+                strv_push(&types, TAKE_PTR(own));
+                *ret_why = xstrdup("this machine");
+                return types;
+        }
+        _strv_ char **unknown = NULL;
+        bool nvidia = image->driver || brings(image, image_has_nvidia),
+             neuron = brings(image, image_has_neuron);
+        for (size_t i = 0; i < n_instance_types; i++) {
+                const InstanceType *t = &instance_types[i];
+                bool wanted = t->gpu_pci ? nvidia
+                                         : neuron && t->gpu_model && startswith(t->gpu_model, "aws-");
+                bool known = *t->arch || image->machine == EM_NONE;
+                if (wanted && known && image_serves(image, t->name))
+                        strv_add(image_drives(image, t->name) ? &types : &unknown, t->name);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
+                if (plain[i].machine == image->machine || !machine_name(image->machine))
+                        strv_add(&types, plain[i].name);
+        _free_ char *others = types_text(unknown);
+        const char *arch = machine_name(image->machine) ?: "", *blank = *arch ? " " : "",
+                   *drivers = nvidia && neuron ? "NVIDIA or AWS Neuron" : nvidia ? "NVIDIA" : "AWS Neuron";
+        *ret_why = nvidia || neuron
+                           ? xasprintf("all %s%stypes for its %s driver, and plain ones%s%s%s "
+                                       "(--instance-type names others)",
+                                       arch, blank, drivers, unknown ? ", but not " : "", others,
+                                       unknown ? ", whose GPUs the driver does not support" : "")
+                           : xasprintf("plain %s%stypes only: the image has neither NVIDIA nor AWS Neuron "
+                                       "driver (--instance-type names others)",
+                                       arch, blank);
+        return types;
 }

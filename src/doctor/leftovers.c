@@ -62,8 +62,8 @@ static void search_others(const Look *l) {
                               enabled ? theirs[1] : NULL);
         if (enabled)
                 check_tell(c, NULL,
-                           "the nodeadm units are enabled but do not call " PROGRAM ", so the plans do not run: "
-                           "systemctl disable %s %s; systemctl enable %s nodestrap-devices.service %s",
+                           "the nodeadm units are enabled but do not call " PROGRAM ", so the plans do not "
+                           "run: systemctl disable %s %s; systemctl enable %s nodestrap-devices.service %s",
                            theirs[0], theirs[1], ours[0], ours[1]);
         else
                 check_tell(c, NULL,
@@ -106,8 +106,8 @@ static void search_enabled(const Look *l, const char *unit, const char *early) {
                 c->cause = fails ? CAUSE_UNIT : CAUSE_NONE;
         } else if (enabled && fails)
                 TELL(l->checks, CHECK_WARNING, "enabled", unit, NULL, NULL,
-                     "it is enabled, but our drop-in makes it wait for init, which starts it anyway: systemctl "
-                     "disable %s",
+                     "it is enabled, but our drop-in makes it wait for init, which starts it anyway: "
+                     "systemctl disable %s",
                      unit);
 }
 
@@ -115,55 +115,46 @@ static void search_enabled(const Look *l, const char *unit, const char *early) {
 
 /* One check for all files of this list. */
 static void search_state(const Image *image, Checks *checks, const char *code, const char *subject,
-                         const char *const *paths, size_t n, const char *text) {
-        Text found = {};
+                         const char *text, const char *const *paths) {
+        _cleanup_(text_done) Text found = {};
         size_t there = 0;
-        for (size_t i = 0; i < n; i++)
-                if (root_exists(image->root, paths[i]) > 0 && ++there <= SHOWN)
-                        text_add(&found, "%s%s", there > 1 ? " " : "", paths[i]);
+        for (; *paths; paths++)
+                if (root_exists(image->root, *paths) > 0 && ++there <= SHOWN)
+                        text_add(&found, "%s%s", there > 1 ? " " : "", *paths);
         if (there > SHOWN)
                 text_add(&found, " and %zu more", there - SHOWN);
         if (there > 0)
                 TELL(checks, CHECK_WARNING, code, subject, found.data, NULL, "%s", text);
-        text_done(&found);
 }
+#define SEARCH(code, subject, text, ...)                                                       \
+        search_state(image, checks, code, subject, text, (const char *const[]){ __VA_ARGS__, NULL })
 
 static void search_node(const Image *image, Checks *checks) {
-        static const char *const node[] = {
-                KUBECONFIG,
-                KUBECONFIG_BOOTSTRAP,
-                KUBELET_DIR "/pki/kubelet-client-current.pem",
-                KUBELET_DIR "/pki/kubelet-server-current.pem",
-                CLUSTER_CA,
-                "/etc/kubernetes/kubelet/config.json",
-                KUBELET_ENVIRONMENT,
-                MANIFEST_FILE,
-                SERIALS_FILE,
-                NVIDIA_OPTIONS,
-        };
-        static const char *const managers[] = { KUBELET_DIR "/cpu_manager_state",
-                                                KUBELET_DIR "/memory_manager_state",
-                                                KUBELET_DIR "/dra_manager_state" };
-        static const char *const clouds[] = { "/var/lib/cloud/instance", "/var/lib/cloud/data/instance-id" };
-        static const char *const flavors[] = { "/opt/nvidia/current/.driver-flavor" };
-        search_state(image, checks, "leftover-node", "state of another node", node, ARRAY_SIZE(node),
-                     "the image was a node, and every user of the image gets its credentials: remove these "
-                     "files and /var/lib/nodestrap");
-        search_state(image, checks, "leftover-kubelet", "kubelet managers", managers, ARRAY_SIZE(managers),
-                     "they record how CPUs and memory of another machine were divided, and kubelet does not "
-                     "start if this one differs: remove them");
-        search_state(image, checks, "leftover-cloud-init", "cloud-init state", clouds, ARRAY_SIZE(clouds),
-                     "it is from the instance that the image was made on: cloud-init clean");
+        SEARCH("leftover-node", "state of another node",
+               "the image was a node, and every user of the image gets its credentials: remove these files "
+               "and /var/lib/nodestrap",
+               KUBECONFIG, KUBECONFIG_BOOTSTRAP, KUBELET_DIR "/pki/kubelet-client-current.pem",
+               KUBELET_DIR "/pki/kubelet-server-current.pem", CLUSTER_CA,
+               "/etc/kubernetes/kubelet/config.json", KUBELET_ENVIRONMENT, MANIFEST_FILE, SERIALS_FILE,
+               NVIDIA_OPTIONS);
+        SEARCH("leftover-kubelet", "kubelet managers",
+               "they record how CPUs and memory of another machine were divided, and kubelet does not start "
+               "if this one differs: remove them",
+               KUBELET_DIR "/cpu_manager_state", KUBELET_DIR "/memory_manager_state",
+               KUBELET_DIR "/dra_manager_state");
+        SEARCH("leftover-cloud-init", "cloud-init state",
+               "it is from the instance that the image was made on: cloud-init clean",
+               "/var/lib/cloud/instance", "/var/lib/cloud/data/instance-id");
         /* ConditionPathExists=! of nvidia-driver-resolve.service (awslabs/amazon-eks-ami). */
-        search_state(image, checks, "leftover-driver", "the choice of NVIDIA's driver", flavors,
-                     ARRAY_SIZE(flavors),
-                     "it fits the GPUs of the build machine, and a boot does not choose again: build on a "
-                     "machine without GPUs, or remove the file and the tree in /opt/nvidia/current");
+        SEARCH("leftover-driver", "the choice of NVIDIA's driver",
+               "it fits the GPUs of the build machine, and a boot does not choose again. Build on a machine "
+               "without GPUs, or remove the file and the tree in /opt/nvidia/current",
+               "/opt/nvidia/current/.driver-flavor");
         _free_ char *id = NULL;
         if (image_read_line(image->root, "/etc/machine-id", &id) >= 0 && !ONE_OF(id, "", "uninitialized"))
                 TELL(checks, CHECK_WARNING, "leftover-machine-id", "/etc/machine-id", NULL, NULL,
-                     "all machines of this image get the same id, by which journals and DHCP distinguish them: "
-                     "truncate -s 0 /etc/machine-id");
+                     "all machines of this image get the same id, by which journals and DHCP distinguish "
+                     "them: truncate -s 0 /etc/machine-id");
 }
 
 /* nodestrap writes to /var/run/cdi, which a reboot clears. */
@@ -179,8 +170,6 @@ static void search_cdi(const Image *image, Checks *checks) {
         }
 }
 
-/* ---- arrays ---- */
-
 static void search_array(const Image *image, Checks *checks, const char *path) {
         _free_ char *text = image_text(image->root, IMAGE_TEXT_MAX, "%s", path);
         bool has = false;
@@ -190,7 +179,7 @@ static void search_array(const Image *image, Checks *checks, const char *path) {
         }
         if (has)                        /* awslabs/amazon-eks-ami#2755, #2869 */
                 TELL(checks, CHECK_WARNING, "leftover-array", "mdadm.conf", path, NULL,
-                     "its ARRAY of another machine keeps the array of this one from getting its name: remove "
+                     "its ARRAY of another machine keeps the array of this one from getting its name. Remove "
                      "the line, and rebuild an initramfs that has the file");
 }
 

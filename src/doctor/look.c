@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Needs → Checks: a function for each kind, and what they share. Of an image only regular files are read. */
+ * Needs → Checks: a function for each kind, and what they share. They read only regular files. */
 #include "doctor/look.h"
 
 #include <errno.h>
@@ -91,10 +91,6 @@ void look_well(Look *l, const Need *need, const char *code, const char *found) {
         RENEW(c->text, NULL);
 }
 
-static bool begins_with(const char *name, const char *const *prefixes, size_t n) {
-        return ANY(prefix, prefixes, n, startswith(name, *prefix));
-}
-
 bool look_is_later(Look *l, const Need *need, const char *code) {
         /* The container toolkit is versioned apart from the driver, so the image itself has it. */
         static const char *const driver[] = { "nvidia", "nv-", "libnvidia", "libcuda", "nvlsm", "neuron",
@@ -102,10 +98,9 @@ bool look_is_later(Look *l, const Need *need, const char *code) {
         static const char *const toolkit[] = { "nvidia-ctk", "nvidia-container-", "nvidia-cdi-",
                                                "libnvidia-container" };
         const char *base = path_last(need->name);
-        const char *loader = begins_with(base, driver, ARRAY_SIZE(driver)) &&
-                                             !begins_with(base, toolkit, ARRAY_SIZE(toolkit))
-                                     ? image_loader(l->image, need->name)
-                                     : NULL;
+        bool brought = ANY(prefix, driver, ARRAY_SIZE(driver), startswith(base, *prefix)) &&
+                       !ANY(prefix, toolkit, ARRAY_SIZE(toolkit), startswith(base, *prefix));
+        const char *loader = brought ? image_loader(l->image, need->name) : NULL;
         if (!loader || streq(loader, need->name))
                 return false;
         TELL(l->checks, CHECK_UNKNOWN, code, need->name, NULL, need,
@@ -117,12 +112,11 @@ bool look_is_closed(Look *l, const Need *need, const char *code, const char *pat
         _cleanup_(close_fd) int fd = image_file(l->root, path);
         if (fd != -EACCES && fd != -EPERM)
                 return false;
-        TELL(l->checks, CHECK_UNKNOWN, code, need->name, NULL, need, "%s is not readable: %s; run this as root",
+        TELL(l->checks, CHECK_UNKNOWN, code, need->name, NULL, need, "%s is not readable: %s; run this as "
+                                                                     "root",
              path, strerror(-fd));
         return true;
 }
-
-/* ---- all needs ---- */
 
 Look look_begin(const Image *image, Checks *checks) {
         Look l = { .image = image, .root = image->root, .checks = checks };

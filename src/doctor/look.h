@@ -127,8 +127,8 @@ _nonnull_ void look_swap(Look *l, const Need *need);
 _nonnull_ void search_mounts(const Look *l);
 
 /* ---- programs.c ---- */
-/* The program in PATH of systemd below a tree ("": none), or at an absolute name; NULL: none. *ret_odd: a file
- * of that name that is not executable, or NULL. ret_odd may be NULL. The caller frees both. */
+/* The program in PATH of systemd below a tree ("": none), or at an absolute name; NULL: none. *ret_odd: a
+ * file of that name that is not executable; may be NULL. The caller frees both. */
 _must_check_ _nonnull(1, 2, 3) char *program_find(const Root *root, const char *tree, const char *name,
                                                    char **ret_odd);
 /* program_find(), else in a tree of the image. */

@@ -78,7 +78,8 @@ static void read_rules(const RuleFile *file, const char *module, Rule *r) {
                 _free_ char *line = str_cut(&at, "\n");
                 const char *rest = line + strspn(line, " \t");
                 _free_ char *word = str_cut(&rest, " \t"), *name = str_cut(&rest, " \t");
-                bool never = streq(word, "install") && (strstr(rest, "bin/false") || strstr(rest, "bin/true"));
+                bool never = streq(word, "install") &&
+                             (strstr(rest, "bin/false") || strstr(rest, "bin/true"));
                 if (same_module(name, strlen(name), module) && (never || streq(word, "blacklist")))
                         *r = (Rule){ file->path, never };
         }
@@ -97,8 +98,6 @@ static void rules_read(Look *l) {
                 *APPEND(l->rules, l->n_rules) = (RuleFile){ xstrdup(*file), text };
         }
 }
-
-/* ---- what is read once ---- */
 
 void kernels_read(Look *l) {
         size_t rest = MODULES_MAX;
@@ -172,7 +171,8 @@ static void tell_fault(Look *l, const Need *need, const KernelLook *k, const Fin
                             : l->image->kernel ? " (which boots)"
                                                : "";
         if (f->made_for)
-                check_tell(c, need, "it is built for kernel %s but installed for %s%s: install the matching one",
+                check_tell(c, need, "it is built for kernel %s but installed for %s%s: install the matching "
+                                    "one",
                            f->made_for, k->version, which);
         else if (f->unlisted)
                 check_tell(c, need,
@@ -180,19 +180,16 @@ static void tell_fault(Look *l, const Need *need, const KernelLook *k, const Fin
                            "does not find it: depmod -a %s",
                            k->version, which, k->version);
         else if (f->listed)
-                check_tell(c, need, "modules.dep of kernel %s%s lists it, but its file is missing: reinstall it",
+                check_tell(c, need, "modules.dep of kernel %s%s lists it, but its file is missing: reinstall "
+                                    "it",
                            k->version, which);
         else
-                check_tell(c, need, "kernel %s%s does not have it, neither as a file nor built in: install %s",
+                check_tell(c, need, "kernel %s%s does not have it, neither as a file nor built in: install "
+                                    "%s",
                            k->version, which,
                            startswith(need->name, "nvidia")
                                    ? "the NVIDIA driver for it"
                                    : "the package with the rest of its modules, or another kernel");
-}
-
-static bool is_loaded(const Look *l, const char *name) {
-        _free_ char *loaded = module_name(name);
-        return l->image->running && image_has(l->root, "/sys/module/%s", loaded);
 }
 
 /* One flavor of a tree is enough: the boot chooses. The caller frees it. */
@@ -215,8 +212,8 @@ static bool look_rule(Look *l, const Need *need) {
                       "an \"install\" line in this file blocks it: remove the line");
         else if (rule.file)
                 TELL(l->checks, CHECK_WARNING, "module-blacklisted", need->name, rule.file, need,
-                     "a \"blacklist\" line in this file keeps its devices from loading it; only a load by name "
-                     "works. Remove the line");
+                     "a \"blacklist\" line in this file keeps its devices from loading it; only a load by "
+                     "name works. Remove the line");
         return rule.never;
 }
 
@@ -238,8 +235,8 @@ static bool look_unread(Look *l, const Need *need) {
         const KernelLook *k = FIND(one, l->kernels, l->n_kernels, one->error != 0);
         if (k && !l->no_kernels)
                 TELL(l->checks, CHECK_UNKNOWN, "module", k->version, NULL, NULL,
-                     "its module lists in " MODULES " are not readable (%s): run this as root to check %s and "
-                     "others",
+                     "its module lists in " MODULES " are not readable (%s): run this as root to check %s "
+                     "and others",
                      strerror(-k->error), need->name);
         l->no_kernels |= k != NULL;
         return k;
@@ -247,7 +244,7 @@ static bool look_unread(Look *l, const Need *need) {
 
 void look_module(Look *l, const Need *need) {
         size_t lacking = 0;
-        _free_ char *found = NULL, *tree = NULL;
+        _free_ char *found = NULL, *tree = NULL, *name = module_name(need->name);
         Finding *all = xcalloc(l->n_kernels + 1, sizeof *all);
         for (size_t i = 0; i < l->n_kernels; i++) {
                 all[i] = find_module(l, &l->kernels[i], need->name);
@@ -261,7 +258,8 @@ void look_module(Look *l, const Need *need) {
                 tree = find_in_trees(l, need->name);
         if (tree)
                 look_well(l, need, "module", tree);
-        else if ((lacking > 0 || l->n_kernels == 0) && is_loaded(l, need->name))
+        else if ((lacking > 0 || l->n_kernels == 0) && l->image->running &&
+                 image_has(l->root, "/sys/module/%s", name))
                 look_well(l, need, "module", "loaded");
         else if (l->n_kernels == 0)
                 tell_no_kernels(l, need);
@@ -308,8 +306,8 @@ void look_feature(Look *l, const Need *need) {
         else if (known == 0 && !l->features_unknown) {
                 l->features_unknown = true;
                 TELL(l->checks, CHECK_UNKNOWN, "feature", "kernel configuration", NULL, NULL,
-                     "/boot/config-VERSION and " MODULES "/VERSION/config are not readable for any kernel, so "
-                     "only a boot can show %s and others",
+                     "/boot/config-VERSION and " MODULES "/VERSION/config are not readable for any kernel, "
+                     "so only a boot can show %s and others",
                      need->name);
         }
         if (known > 0 && lacking == 0)

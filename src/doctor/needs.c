@@ -8,8 +8,6 @@
 #include "base/sysctl.h"
 #include "config/kubelet.h"
 
-/* ---- the list ---- */
-
 typedef struct Question {
         Needs *needs;
         const Plan *plan;
@@ -138,8 +136,6 @@ static void (*const asks[_ASKING_MAX])(const Question *q) = {
         [ASKS_PLACE] = want_place,     [ASKS_MODULE] = want_module,     [ASKS_PROGRAMS] = want_programs,
         [ASKS_NUMA] = want_nodes,      [ASKS_ARCHIVE] = want_archive,
 };
-
-/* ---- of the daemons ---- */
 
 #define CONTAINERD "start-unit:containerd.service"
 #define KUBELET    "start-unit:kubelet.service"

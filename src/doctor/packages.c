@@ -13,13 +13,6 @@
 #define OVERLAP      512U
 #define VERSION_SIZE 64U
 
-/* "3:580.126.09-1.amzn2023" → "580.126.09". */
-static char *upstream_version(const char *text, size_t size) {
-        const char *colon = memchr(text, ':', size), *begin = colon ? colon + 1 : text,
-                   *dash = memrchr(begin, '-', (size_t)(text + size - begin));
-        return xstrndup(begin, (size_t)((dash ?: text + size) - begin));
-}
-
 /* The rest of a package name: nothing, or a branch ("-580"). */
 static bool is_branch(const char *s, size_t size) {
         if (size == 0)
@@ -29,8 +22,6 @@ static bool is_branch(const char *s, size_t size) {
                         return false;
         return size > 1 && s[0] == '-';
 }
-
-/* ---- dpkg ---- */
 
 static char *dpkg_version(const char *status, const char *name) {
         size_t n = strlen(name);
@@ -42,8 +33,12 @@ static char *dpkg_version(const char *status, const char *name) {
                         continue;
                 state = line_value(paragraph, "Status", ":");
                 version = line_value(paragraph, "Version", ":");
-                if (state && version && strstr(state, " installed"))
-                        return upstream_version(version, strlen(version));
+                if (!state || !version || !strstr(state, " installed"))
+                        continue;
+                /* "3:580.126.09-1.amzn2023" → "580.126.09" */
+                const char *colon = strchr(version, ':'), *begin = colon ? colon + 1 : version,
+                           *dash = strrchr(begin, '-');
+                return xstrndup(begin, dash ? (size_t)(dash - begin) : strlen(begin));
         }
         return NULL;
 }
@@ -137,8 +132,6 @@ char *package_version(const Root *root, const char *const *names) {
                 version = status ? dpkg_version(status, *name) : rpm_version(root, *name);
         return version;
 }
-
-/* ---- strings of programs ---- */
 
 bool driver_is_version(const char *s, size_t size) {
         size_t n = strspn(s, "0123456789");

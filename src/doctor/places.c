@@ -38,7 +38,8 @@ static void look_at(Look *l, const Need *need, const char *path, int fd) {
                 _free_ char *found = xasprintf("%s %04o, owner %u", path, (unsigned)st.st_mode & 07777,
                                                (unsigned)st.st_uid);
                 TELL(l->checks, CHECK_WARNING, "directory-mode", need->name, found, need,
-                     "users other than root may change it, and root writes there: chown root %s, chmod go-w %s",
+                     "users other than root may change it, and root writes there: chown root %s, chmod go-w "
+                     "%s",
                      path, path);
         } else if (l->image->running && is_read_only(fd))
                 FAULT(l, need, "directory-read-only", path,

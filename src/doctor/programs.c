@@ -271,8 +271,6 @@ char *program_fault(const Look *l, const char *path, const char **ret_code) {
                                : NULL;
 }
 
-/* ---- needs ---- */
-
 static void tell_missing_program(Look *l, const Need *need, const char *odd) {
         if (odd) {
                 FAULT(l, need, "program-mode", odd, "it is not executable: chmod 0755 %s", odd);

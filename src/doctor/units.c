@@ -286,8 +286,6 @@ static bool look_enabled(Look *l, const Need *need, const char *path, const char
         return false;
 }
 
-/* ---- the whole ---- */
-
 static UnitState find_unit(const Look *l, const char *name, char **ret_path, char **ret_text) {
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
                 _free_ char *path = xasprintf("%s/%s", folders[i], name);

@@ -106,19 +106,12 @@ static void tell_part(const Comparison *c, const Need *need, const char *subject
                 return;
         }
         bool fails = need && !need->optional && cause != CAUSE_NONE;
-        Check *check = TELL(c->checks, fails ? CHECK_FAILED : CHECK_WARNING, "version", subject, version, need,
+        Check *check = TELL(c->checks, fails ? CHECK_FAILED : CHECK_WARNING, "version", subject, version,
+                            need,
                             "NVIDIA's driver is %s (%s), but %s (%s) %s: install all NVIDIA packages in one "
                             "version",
                             d->version, d->where ?: "as given", subject, path, why);
         check_settle(check, fails ? cause : CAUSE_NONE, TAKE_PTR(types));
-}
-
-/* A boot adds the programs of the tree to those of the image. */
-static char *find_program(const Comparison *c, const char *name) {
-        const Image *i = c->image;
-        if (!c->driver || !*c->driver->tree)
-                return image_program(i, name, NULL);
-        return program_find(i->root, c->driver->tree, name, NULL) ?: program_find(i->root, "", name, NULL);
 }
 
 /* look_program() has found it, but in another tree than these types get. */
@@ -129,8 +122,8 @@ static void tell_missing(const Comparison *c, const Need *need) {
                 return;
         Check *check = TELL(c->checks, need->optional ? CHECK_WARNING : CHECK_FAILED, "program", need->name,
                             other, need,
-                            "it is installed, but not in %s, which these types get: install all NVIDIA packages "
-                            "there",
+                            "it is installed, but not in %s, which these types get: install all NVIDIA "
+                            "packages there",
                             c->driver->tree);
         check_settle(check, check->cause, TAKE_PTR(types));
 }
@@ -139,12 +132,17 @@ static void tell_missing(const Comparison *c, const Need *need) {
 static void compare_part(const Comparison *c, const Part *p) {
         const Root *root = c->image->root;
         const Need *need = needs_find(c->needs, NEED_PROGRAM, p->name);
-        _free_ char *path = find_program(c, p->name), *version = NULL;
+        bool tree = c->driver && *c->driver->tree;
+        /* a boot adds the programs of the tree to those of the image */
+        _free_ char *path = tree ? program_find(root, c->driver->tree, p->name, NULL)
+                                           ?: program_find(root, "", p->name, NULL)
+                                 : image_program(c->image, p->name, NULL),
+                    *version = NULL;
         if (!path && need && c->driver)
                 tell_missing(c, need);
         if (!path || (!need && !c->driver))
                 return;
-        if (!c->driver || !*c->driver->tree)
+        if (!tree)
                 version = package_version(root, p->packages);
         if (!version)
                 version = program_version(root, path, c->driver ? c->driver->version : NULL);
@@ -311,8 +309,9 @@ static void compare_flavor(const Comparison *c, const Need *need) {
         if (!types)
                 return;
         bool closed = is_closed(license_of(c->image));
-        Check *check = TELL(c->checks, CHECK_FAILED, "version", "NVIDIA's modules", c->image->drivers[0].where,
-                            need, "the %s modules do not support the GPUs of these types: install the %s",
+        Check *check = TELL(c->checks, CHECK_FAILED, "version", "NVIDIA's modules",
+                            c->image->drivers[0].where, need,
+                            "the %s modules do not support the GPUs of these types: install the %s",
                             closed ? "proprietary" : "open",
                             closed ? "open ones (kmod-nvidia-open-dkms)" : "proprietary ones");
         check_settle(check, CAUSE_DRIVER, types);

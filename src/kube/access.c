@@ -94,7 +94,7 @@ static int take_server(const json_t *cluster, const char *path, KubeAccess *a, D
         if (strncasecmp(server, "http://", strlen("http://")) == 0)
                 return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG,
                                   "the server in %s is http: nodestrap sends no token in clear text, so it "
-                                  "cannot watch this node; if the server also answers to https, correct "
+                                  "cannot watch this node. If the server also answers to https, correct "
                                   "spec.cluster.apiServerEndpoint and run nodestrap init",
                                   path);
         if (strncasecmp(server, "https://", strlen("https://")) != 0)
@@ -150,8 +150,8 @@ static int take_kubeconfig(const Root *root, KubeAccess *a, Diag *diag) {
                         return r;
         }
         return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG,
-                          "%s is missing, or does not say how to get a token for the cluster: nodestrap init, "
-                          "which writes it, has not run on this machine; run nodestrap status",
+                          "%s is missing, or does not say how to get a token for the cluster: nodestrap "
+                          "init has not run here; run nodestrap status",
                           kubeconfigs[0]);
 }
 

@@ -51,9 +51,9 @@ static void add_clocks(Text *t, const KubeMoment *m) {
 
 static Cause explain_name(const KubeMoment *m, const char *error, Text *t) {
         text_add(t,
-                 "the name of the API server, %s, does not resolve (%s); try resolvectl query %s. The VPC needs "
-                 "enableDnsSupport and enableDnsHostnames, only the VPC resolver knows a private endpoint, and "
-                 "spec.cluster.apiServerEndpoint must be that of %s",
+                 "the name of the API server, %s, does not resolve (%s); try resolvectl query %s. The VPC "
+                 "needs enableDnsSupport and enableDnsHostnames, only the VPC resolver knows a private "
+                 "endpoint, and spec.cluster.apiServerEndpoint must be that of %s",
                  m->access->host, error, m->access->host, m->access->cluster);
         return CAUSE_API_NAME;
 }
@@ -62,21 +62,21 @@ static Cause explain_route(const KubeMoment *m, const char *error, Text *t) {
         const KubeReply *r = m->reply;
         const char *server = m->access->server;
         if (r->os_error == ECONNREFUSED)
-                text_add(t, "%s refuses the connection: is spec.cluster.apiServerEndpoint that of %s?", server,
-                         m->access->cluster);
+                text_add(t, "%s refuses the connection: is spec.cluster.apiServerEndpoint that of %s?",
+                         server, m->access->cluster);
         else if (r->os_error == ENETUNREACH || r->os_error == EHOSTUNREACH)
                 text_add(t,
-                         "no route to %s (%s): check ip route and the route table of the subnet. It needs a NAT "
-                         "gateway or the private endpoint of the cluster",
+                         "no route to %s (%s): check ip route and the route table of the subnet. It needs a "
+                         "NAT gateway or the private endpoint of the cluster",
                          server, strerror((int)r->os_error));
         else if (r->curl == CURLE_OPERATION_TIMEDOUT)
                 text_add(t,
-                         "%s does not accept a connection within %.1f s: the security group of the cluster must "
-                         "let this node in on its port. The subnet needs a route there (a NAT gateway, or the "
-                         "private endpoint of the cluster)%s",
+                         "%s does not accept a connection within %.1f s: the security group of the cluster "
+                         "must let this node in on its port. The subnet needs a route there (a NAT gateway, "
+                         "or the private endpoint of the cluster)%s",
                          server, (double)r->usec / USEC_PER_SEC,
-                         r->proxy_set ? "; HTTPS_PROXY is set: is that proxy right, or does NO_PROXY lack the "
-                                        "name?"
+                         r->proxy_set ? "; HTTPS_PROXY is set: is that proxy right, or does NO_PROXY lack "
+                                        "the name?"
                                       : "");
         else
                 text_add(t, "no connection to %s: %s; check the network of this node and its security groups",
@@ -111,8 +111,8 @@ static Cause explain_certificate(const KubeMoment *m, const char *error, Text *t
         _free_ char *why = shown(X509_verify_cert_error_string(r->verify));
         if (is_about_time(r->verify))
                 text_add(t,
-                         "the certificate of %s %s, and the clocks agree: check the cluster in the EKS console, "
-                         "and what else may answer in its place",
+                         "the certificate of %s %s, and the clocks agree: check the cluster in the EKS "
+                         "console, and what else may answer in its place",
                          a->host, fault);
         else if (strstr(r->error, "subject name"))
                 text_add(t,
@@ -121,9 +121,9 @@ static Cause explain_certificate(const KubeMoment *m, const char *error, Text *t
                          a->host, error);
         else
                 text_add(t,
-                         "%s shows a certificate that the cluster CA in %s has not signed (%s): "
-                         "spec.cluster.certificateAuthority or apiServerEndpoint is of another cluster, or a TLS "
-                         "proxy answers in its place",
+                         "%s shows a certificate that the cluster CA in %s has not signed (%s). "
+                         "Either spec.cluster.certificateAuthority or apiServerEndpoint is of another "
+                         "cluster, or a TLS proxy answers in its place",
                          a->host, a->ca_path, why);
         return CAUSE_API_CERT;
 }
@@ -142,16 +142,16 @@ static Cause explain_handshake(const KubeMoment *m, const char *error, Text *t) 
         if (ANY(end, ends, ARRAY_SIZE(ends), strstr(m->reply->error, *end)))
                 return explain_break(m, error, t);
         text_add(t,
-                 "no TLS 1.2 or later with %s (%s): the server there is not an API server, or something on the "
-                 "way breaks TLS",
+                 "no TLS 1.2 or later with %s (%s): the server there is not an API server, or something on "
+                 "the way breaks TLS",
                  m->access->server, error);
         return CAUSE_API_CERT;
 }
 
 static Cause explain_silence(const KubeMoment *m, Text *t) {
         text_add(t,
-                 "%s accepts a connection but does not answer within %.1f s: the API server is overloaded, or "
-                 "waits for etcd or for its authenticator (check the cluster health in the EKS console). Or "
+                 "%s accepts a connection but does not answer within %.1f s: the API server is overloaded, "
+                 "or waits for etcd or its authenticator. Check the cluster health in the EKS console. Or "
                  "something on the way drops what is sent, as with a too large MTU",
                  m->access->server, (double)m->reply->usec / USEC_PER_SEC);
         return CAUSE_API_SILENT;
@@ -190,10 +190,10 @@ static Cause explain_unauthorized(const KubeMoment *m, const KubeIdentity *ident
         }
         _free_ char *principal = identity->principal(identity->user);
         text_add(t,
-                 "the API server does not know the IAM role of this node (401 Unauthorized): %s has neither an "
-                 "access entry nor a line in aws-auth for %s; create one: aws eks create-access-entry "
-                 "--cluster-name %s%s%s --type EC2_LINUX --principal-arn %s. If it has one, the token may be for "
-                 "another cluster: %s must be the name (spec.cluster.name) of the cluster at %s. Or its "
+                 "the API server does not know the IAM role of this node (401 Unauthorized). Cluster %s "
+                 "lacks an access entry or aws-auth line for %s; create one: aws eks create-access-entry "
+                 "--cluster-name %s%s%s --type EC2_LINUX --principal-arn %s. If it has one, the token may be "
+                 "for another cluster: %s must be the name (spec.cluster.name) of the cluster at %s. Or its "
                  "authenticator does not reach STS: its log in CloudWatch (authenticator) has the reason. An "
                  "access entry needs the ARN with the path of the role, aws-auth the ARN without (aws iam "
                  "get-role shows it)",
@@ -211,12 +211,13 @@ static void add_status_message(Text *t, const Text *body) {
 /* The Node authorizer shows a node only its own Node, and only members of the group are nodes (kubernetes:
  * plugin/pkg/auth/authorizer/node, pkg/auth/nodeidentifier). */
 static Cause explain_forbidden(const KubeMoment *m, Text *t) {
-        static const char prefix[] = "User \"system:node:";     /* 'User "system:node:NAME" cannot watch …' */
+        static const char prefix[] = "User \"system:node:";     /* … NAME" cannot watch … */
         const char *node = m->access->node;
         _free_ char *message = kube_status_message(&m->reply->body), *other = NULL;
         const char *at = message ? strstr(message, prefix) : NULL;
         _free_ char *asks = at ? xstrndup(at + strlen(prefix), strcspn(at + strlen(prefix), "\"")) : NULL;
-        text_add(t, "the API server knows the role of this node, but does not let it see Node %s: 403 Forbidden",
+        text_add(t, "the API server knows the role of this node, but does not let it see Node %s: 403 "
+                    "Forbidden",
                  node);
         add_status_message(t, &m->reply->body);
         if (asks && !streq(asks, node)) {
@@ -242,8 +243,8 @@ static Cause explain_status(const KubeMoment *m, const KubeIdentity *identity, T
         text_add(t, "%s answers HTTP %ld", m->access->server, m->reply->status);
         add_status_message(t, &m->reply->body);
         text_add(t, m->reply->status >= 500 || m->reply->status == 429
-                            ? ": the API server is overloaded or unhealthy; check the cluster health in the EKS "
-                              "console"
+                            ? ": the API server is overloaded or unhealthy; check the cluster health in the "
+                              "EKS console"
                             : ", unlike an API server: is spec.cluster.apiServerEndpoint right?");
         return CAUSE_API_ERROR;
 }

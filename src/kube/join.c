@@ -78,14 +78,15 @@ static void obstacle_node(Watch *w) {
         Text t = {};
         if (n->state == KUBE_NODE_ABSENT && w->outcome->registered_usec > 0)
                 text_add(&t,
-                         "Node %s of cluster %s was registered and then deleted: kubelet registers it only when "
-                         "it starts; systemctl restart kubelet",
+                         "Node %s of cluster %s was registered and then deleted: kubelet registers it only "
+                         "when it starts; systemctl restart kubelet",
                          node, cluster);
         else if (n->state == KUBE_NODE_ABSENT)
                 text_add(&t, "cluster %s has no Node %s: kubelet has not registered it", cluster, node);
         else if (n->state == KUBE_NODE_STALE) {
                 text_add(&t,
-                         "Node %s of cluster %s is from an earlier boot, or from another instance of this name",
+                         "Node %s of cluster %s is from an earlier boot, or from another instance of this "
+                         "name",
                          node, cluster);
                 add_words(&t, n->provider_id, " (", ")");
                 text_add(&t, ": kubelet has not reported since this machine started");
@@ -258,8 +259,6 @@ static void try_until(Watch *w) {
                         return;
         }
 }
-
-/* ---- the end ---- */
 
 static void add_kubelet(Watch *w, Text *t) {
         _cleanup_(kubelet_done) Kubelet k = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A node that must not join costs money until a person looks. A restart may repair failed hardware once.
  * In doubt the machine stays as it is: a loop of reboots is worse. */
-#include "report/aftermath.h"
+#include "report/report.h"
 
 #include "base/str.h"
 
@@ -22,8 +22,6 @@ FailurePolicy aftermath_decide(const AftermathFacts *f) {
                        ? f->policy
                        : FAILURE_HOLD;
 }
-
-/* ---- the one reboot ---- */
 
 /* An image may carry the ledger of the instance that it was made from. */
 char *aftermath_ledger_look(const Root *root, const char *instance_id) {
@@ -59,8 +57,6 @@ static char *ledger_take(const Root *root, const char *instance_id) {
                        ? xstrdup(REBOOT_LEDGER " is in memory, and would be lost")
                        : NULL;
 }
-
-/* ---- the whole ---- */
 
 /* FNV-1a: differs by instance, but stays the same for one. */
 static unsigned poweroff_sec(const char *instance_id) {

@@ -74,6 +74,13 @@ static const struct ListRow { const char *name, *directory, *attributes; } lists
         { "machine/numa.txt", "/sys/devices/system/node", "cpulist" },
 };
 
+#define NODE_UNITS                                                                             \
+        "nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined nodestrap-event "   \
+        "nodestrap-event.path nodeadm-config nodeadm-run containerd kubelet soci-snapshotter"
+#define GPU_UNITS                                                                              \
+        "nvidia-persistenced nvidia-fabricmanager nvidia-imex nvidia-setup nvidia-kmod-load "  \
+        "nvidia-driver-resolve nvidia-cdi-refresh.path nvidia-cdi-refresh set-nvidia-clocks"
+
 /* Argument vectors, split at blanks; never a shell. The slowest come last. */
 static const struct ProgramRow { const char *name, *command; } programs[] = {
         { "systemd/units.txt", "systemctl --no-pager --full --all list-units" },
@@ -82,15 +89,10 @@ static const struct ProgramRow { const char *name, *command; } programs[] = {
         { "systemd/unit-files.txt", "systemctl --no-pager --full list-unit-files" },
         { "systemd/state.txt", "systemctl is-system-running" },
         { "systemd/show.txt",
-          "systemctl --no-pager show -p Id -p LoadState -p ActiveState -p SubState -p Result "
-          "-p UnitFileState -p FragmentPath -p DropInPaths -p NRestarts -p ConditionResult -p ExecMainStatus "
-          "-p ExecMainStartTimestampMonotonic -p ExecMainExitTimestampMonotonic "
-          "-p ActiveEnterTimestampMonotonic nodestrap-config nodestrap-devices nodestrap-run "
-          "nodestrap-joined nodestrap-event nodestrap-event.path "
-          "nodeadm-config nodeadm-run containerd kubelet soci-snapshotter "
-          "nvidia-persistenced nvidia-fabricmanager nvidia-imex nvidia-setup nvidia-kmod-load "
-          "nvidia-driver-resolve nvidia-cdi-refresh.path nvidia-cdi-refresh set-nvidia-clocks "
-          "cloud-init cloud-init-network cloud-config cloud-final" },
+          "systemctl --no-pager show -p Id,LoadState,ActiveState,SubState,Result,UnitFileState,FragmentPath,"
+          "DropInPaths,NRestarts,ConditionResult,ExecMainStatus,ExecMainStartTimestampMonotonic,"
+          "ExecMainExitTimestampMonotonic,ActiveEnterTimestampMonotonic " NODE_UNITS " " GPU_UNITS
+          " cloud-init cloud-init-network cloud-config cloud-final" },
         { "systemd/cat.txt",
           "systemctl --no-pager cat nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined "
           "containerd kubelet" },

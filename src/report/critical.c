@@ -83,7 +83,7 @@ static Place step_back(json_t *path, const Status *s, const Place *at) {
 }
 
 void critical_put(json_t *status, const Status *s) {
-        json_t *path = json_array();
+        _cleanup_(json_decrefp) json_t *path = json_array();
         Place at = {};
         for (StatusRun *run = s->runs; run && run->phases; run++) {
                 StatusAction *kubelet = action_find(run, KUBELET);
@@ -98,7 +98,6 @@ void critical_put(json_t *status, const Status *s) {
         }
         if (json_array_size(path) > 0)
                 json_object_set(status, "criticalPath", path);
-        json_decref(path);
 }
 
 /* From the end of the previous step: only since then kubelet waited for this one. */
@@ -106,15 +105,13 @@ static int64_t share_of(const Status *s, const StatusStep *step) {
         return MAX(step->end_usec - (step > s->path ? step[-1].end_usec : step->begin_usec), 0);
 }
 
-/* In a run of several phases, the phase of the step. */
-static const char *part_of(const StatusStep *step) {
-        return streq(step->id, GAP) ? GAP : *step->phase ? step->phase : step->run;
-}
-
 int64_t critical_share(const Status *s, const char *part) {
         int64_t sum = 0;
-        for (const StatusStep *step = s->path; step && step->id; step++)
-                sum += streq(part_of(step), part) ? share_of(s, step) : 0;
+        for (const StatusStep *step = s->path; step && step->id; step++) {
+                /* in a run of several phases, the phase of the step */
+                const char *own = streq(step->id, GAP) ? GAP : *step->phase ? step->phase : step->run;
+                sum += streq(own, part) ? share_of(s, step) : 0;
+        }
         return sum;
 }
 
@@ -124,8 +121,6 @@ int64_t critical_end(const Status *s) {
                 end = step->end_usec;
         return end;
 }
-
-/* ---- those that took longest ---- */
 
 /* Sorted, longest first; equal ones keep their order. */
 static void step_insert(StatusStep *longest, size_t n, StatusStep step) {

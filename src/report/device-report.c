@@ -6,13 +6,6 @@
 #include "apply/apply.h"
 #include "base/json.h"
 
-/* NULL: a type of another version of nodestrap */
-static const ActionRow *row_of(const char *id) {
-        _free_ char *name = xstrndup(id, strcspn(id, ":"));
-        int type = action_type_from_string(name);
-        return type < 0 ? NULL : action_row((ActionType)type);
-}
-
 static json_t *gpu_of(json_t *gpus, json_int_t index) {
         json_t *gpu;
         size_t i;
@@ -42,7 +35,8 @@ static void gpus_merge(json_t *accelerator, const json_t *found) {
 }
 
 static void states_count(json_t *accelerator) {
-        json_t *gpu, *states = json_object();
+        _cleanup_(json_decrefp) json_t *states = json_object();
+        json_t *gpu;
         size_t i;
         json_array_foreach(json_object_get(accelerator, "gpus"), i, gpu) {
                 const char *state = json_string_value(json_object_get(gpu, "state"));
@@ -53,7 +47,6 @@ static void states_count(json_t *accelerator) {
         }
         if (json_object_size(states) > 0)
                 json_object_set(accelerator, "states", states);
-        json_decref(states);
 }
 
 /* Without the words of each GPU, which gpus_merge() adds. A later check replaces an earlier one even if it
@@ -83,9 +76,11 @@ static void pages_put(json_t *pages, json_t *found) {
 
 static void action_take(const StatusAction *action, json_t *accelerator, json_t *pages) {
         json_t *found = action->found;
-        const ActionRow *row = row_of(action->id);
-        if (!row)
+        _free_ char *name = xstrndup(action->id, strcspn(action->id, ":"));
+        int type = action_type_from_string(name);
+        if (type < 0)                   /* of another version of nodestrap */
                 return;
+        const ActionRow *row = action_row((ActionType)type);
         if (row->reports & REPORTS_HEALTH && outcome_from_string(action->outcome) != OUTCOME_PENDING)
                 health_take(accelerator, found);
         if (!json_is_object(found))
@@ -99,7 +94,7 @@ static void action_take(const StatusAction *action, json_t *accelerator, json_t 
 }
 
 void found_put(json_t *status, const Status *s) {
-        json_t *accelerator = json_object(), *pages = json_array();
+        _cleanup_(json_decrefp) json_t *accelerator = json_object(), *pages = json_array();
         for (const StatusRun *run = s->runs; run && run->phases; run++)
                 for (const StatusAction *a = run->actions; a && a->id; a++)
                         action_take(a, accelerator, pages);
@@ -108,8 +103,6 @@ void found_put(json_t *status, const Status *s) {
                 json_object_set(status, "accelerator", accelerator);
         if (json_array_size(pages) > 0)
                 json_object_set(status, "hugepages", pages);
-        json_decref(accelerator);
-        json_decref(pages);
 }
 
 /* ---- for people: a line each ---- */

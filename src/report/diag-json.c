@@ -108,21 +108,17 @@ static size_t rule_of(json_t *rules, const char *code, const char *manual) {
 
 /* Viewers show only the message, so it includes the key. */
 static json_t *result_of(const Diagnostic *i, json_t *rules, const char *manual) {
-        _cleanup_(json_decrefp) json_t *finding = finding_to_json(i), *message = json_object();
+        _cleanup_(json_decrefp) json_t *finding = finding_to_json(i), *message = json_object(),
+                                       *properties = json_object();
         _free_ char *text = xasprintf("%s%s%s", i->path ?: "", i->path ? ": " : "", i->text);
         const char *code = json_get_text(finding, "code");
         put_text(message, "text", text);
-        json_t *properties = json_object(),
-               *result =
-                       json_pack("{ss si ss sO s[o]}", "ruleId", code, "ruleIndex",
-                                 (int)rule_of(rules, code, manual), "level", i->warning ? "warning" : "error",
-                                 "message", message, "locations", location_of(i));
         put_number(properties, "part", i->part);
         put_text(properties, "suggestion", i->suggestion);
-        if (json_object_size(properties) > 0)
-                json_object_set(result, "properties", properties);
-        json_decref(properties);
-        return result;
+        return json_pack("{ss si ss sO s[o] sO*}", "ruleId", code, "ruleIndex",
+                         (int)rule_of(rules, code, manual), "level", i->warning ? "warning" : "error",
+                         "message", message, "locations", location_of(i), "properties",
+                         json_object_size(properties) > 0 ? properties : NULL);
 }
 
 json_t *findings_to_sarif(const Diag *diag, ExitCode code, const char *manual) {

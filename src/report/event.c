@@ -27,8 +27,6 @@ static char *find_machine(const Root *root) {
                                                                                             : xstrdup("");
 }
 
-/* ---- a notice ---- */
-
 static void make_room(const Root *root) {
         _strv_ char **names = NULL;
         if (root_list(root, EVENTS_DIR, &names) < 0)
@@ -51,7 +49,8 @@ static void notice_write(const Root *root, const json_t *notice) {
                 make_room(root);
         THEN(r, root_replace_volatile(root, path, text, strlen(text), 0600));
         if (r < 0)
-                (void)log_line_errno(LOG_WARNING, r, "The cluster gets no Event, because %s cannot be written",
+                (void)log_line_errno(LOG_WARNING, r, "The cluster gets no Event, because %s cannot be "
+                                                     "written",
                                      path);
 }
 
@@ -88,8 +87,6 @@ static void add_verdict(Text *t, const char *code, const char *step, const char 
         text_add(t, "%s at %s: ", code, step);
         text_add_shown(t, text, strcspn(text, "\n"), SENTENCE_MAX, 0);
 }
-
-/* ---- init ---- */
 
 /* A node may not change the taint of its existing Node. */
 static void add_taint(Text *t, const Report *report, const char *code) {
@@ -130,8 +127,8 @@ static void add_outlook(Text *t, const Root *root, const Report *report, const V
 
 static void remember(const Root *root, const Verdict *v) {
         _free_ char *machine = find_machine(root);
-        _cleanup_(json_decrefp) json_t *unwell = json_pack("{so ss so}", "machine", text_json(machine), "code",
-                                                           v->code, "step", text_json(v->step));
+        _cleanup_(json_decrefp) json_t *unwell = json_pack("{so ss so}", "machine", text_json(machine),
+                                                           "code", v->code, "step", text_json(v->step));
         _free_ char *text = json_dumps(unwell, JSON_INDENT(1));
         int r = root_replace(root, UNWELL_FILE, text, strlen(text), 0644);
         if (r < 0)
@@ -146,14 +143,13 @@ static void tell_failure(const Root *root, const Report *report, const Verdict *
                     (report_did(report, ACTION_WRITE_FILE, outpost ? KUBECONFIG_BOOTSTRAP : KUBECONFIG) &&
                      report_did(report, ACTION_WRITE_FILE, KUBELET_ENVIRONMENT));
         json_t *access = access_json(report);
-        Text t = {};
+        _cleanup_(text_done) Text t = {};
         if (!here && !access)
                 return;                 /* no access to a cluster */
         add_verdict(&t, v->code, v->step, v->text ?: "");
         add_outlook(&t, root, report, v);
         const char *reason = v->tolerated ? "NodestrapTainted" : "NodestrapFailed";
         _cleanup_(json_decrefp) json_t *notice = notice_new(root, true, reason, v->code, v->step, t.data);
-        text_done(&t);
         if (access)
                 json_object_set_new(notice, "access", access);
         json_object_set_new(notice, "given", json_boolean(!here));
@@ -186,16 +182,13 @@ void event_of_run(const Root *root, const Report *report, const Verdict *v, bool
                 tell_recovery(root);
 }
 
-/* ---- wait ---- */
-
 void event_of_join(const Root *root, const Verdict *v) {
-        Text t = {};
+        _cleanup_(text_done) Text t = {};
         bool ours = v->exit_code == EXIT_NOT_JOINED || streq(v->code, cause_word(CAUSE_KUBELET));
         if (!ours || ONE_OF(v->code, cause_word(CAUSE_INIT), cause_word(CAUSE_NO_KUBECONFIG)))
                 return;                 /* init has sent it, or no cluster is known */
         add_verdict(&t, v->code, v->step, v->text ?: "");
         _cleanup_(json_decrefp) json_t *notice =
                 notice_new(root, true, "NodestrapNotJoined", v->code, v->step, t.data);
-        text_done(&t);
         notice_write(root, notice);
 }

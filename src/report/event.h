@@ -7,7 +7,6 @@
 #include "base/paths.h"
 #include "report/join.h"
 #include "report/report.h"
-#include "report/verdict.h"
 
 #define EVENTS_DIR RUN_DIR "/events"
 /* The proxy variables of this process: {NAME: value}, null if not set. */

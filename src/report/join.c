@@ -52,15 +52,13 @@ static json_t *join_json(const Root *root, const JoinReport *join, const Verdict
         verdict_put(joined, v, plan_id);
         rest = json_pack("{ss so so so so so ss sI sI si}", "for", join_goal_to_string(join->goal), "node",
                          text_json(a->node), "cluster", text_json(a->cluster), "server", text_json(a->server),
-                         "registeredUsec", first_of(before, "registeredUsec", o->registered_usec), "readyUsec",
-                         first_of(before, "readyUsec", o->ready_usec), "endedAt", when, "beginUsec",
-                         (json_int_t)join->begin_usec, "endUsec", (json_int_t)join->end_usec, "requests",
-                         (int)o->requests);
+                         "registeredUsec", first_of(before, "registeredUsec", o->registered_usec),
+                         "readyUsec", first_of(before, "readyUsec", o->ready_usec), "endedAt", when,
+                         "beginUsec", (json_int_t)join->begin_usec, "endUsec", (json_int_t)join->end_usec,
+                         "requests", (int)o->requests);
         json_object_update(joined, rest);
         return joined;
 }
-
-/* ---- joined.prom ---- */
 
 static void add_gauge(Text *t, const char *name, const char *help, const char *labels, double value) {
         metric_head(t, name, help);
@@ -84,8 +82,6 @@ static char *gauges_make(const StatusJoin *joined, unsigned requests, const Verd
         add_gauge(&t, "join_requests", "watches of the node that were begun, retries counted", "", requests);
         return text_take(&t);
 }
-
-/* ---- for people ---- */
 
 /* " registered=12.3s ready=18.9s" */
 static char *times_text(const StatusJoin *joined, bool console) {
@@ -123,8 +119,8 @@ static void files_write(const Root *root, const json_t *joined, const char *metr
         if (r == -EACCES || r == -EPERM)        /* any user may wait, but only root writes the files */
                 log_debug(JOINED_FILE " is left as it is: %s", strerror(-r));
         else if (r < 0)
-                (void)log_line_errno(LOG_WARNING, r, JOINED_FILE " and joined.prom beside it are out of date, "
-                                                                 "because they cannot be written");
+                (void)log_line_errno(LOG_WARNING, r, JOINED_FILE " and joined.prom beside it are out of "
+                                                                 "date, because they cannot be written");
 }
 
 ExitCode report_join(const Root *root, const JoinReport *join) {
@@ -151,8 +147,6 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
         verdict_tell(&v, last);
         return v.exit_code;
 }
-
-/* ---- `nodestrap status` ---- */
 
 void join_show(Text *t, const StatusJoin *joined) {
         _free_ char *times = times_text(joined, false);

@@ -37,8 +37,10 @@ static void metrics_verdict(Text *t, const Status *s) {
               s->verdict, s->code, step);
         GAUGE(t, "info", "version and plan of this boot", "{version=\"%s\",plan=\"%s\"} 1", s->version,
               s->plan_id);
-        GAUGE(t, "exit_code", "exit status of the root cause, 0 if there is none", " %lld", (long long)s->exit);
-        GAUGE(t, "tainted", "1 where the node joins with a taint, because a step failed that its policy tolerates",
+        GAUGE(t, "exit_code", "exit status of the root cause, 0 if there is none", " %lld",
+              (long long)s->exit);
+        GAUGE(t, "tainted", "1 where the node joins with a taint, because a step failed that its policy "
+                            "tolerates",
               " %d", streq(s->verdict, "tainted"));
 }
 
@@ -144,7 +146,8 @@ static void metrics_accelerator(Text *t, const Status *s) {
         for (const StatusCount *c = s->accelerator.states; c && c->state; c++)
                 text_add(t, "nodestrap_gpus{state=\"%s\"} %lld\n", c->state, (long long)c->n);
         if (s->accelerator.listed >= 0)
-                GAUGE(t, "gpus_listed", "GPUs that nvidia-smi lists", " %lld", (long long)s->accelerator.listed);
+                GAUGE(t, "gpus_listed", "GPUs that nvidia-smi lists", " %lld",
+                      (long long)s->accelerator.listed);
 }
 
 /* Labels must be unique, and the kernel may report one thing twice. */

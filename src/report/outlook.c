@@ -48,8 +48,8 @@ static void see_units(const Root *root, const char *const *names, size_t n, Unit
         uint32_t job;
         if (root_is_host(root) && sd_bus_open_system(&bus) >= 0 && call_list(bus, names, n, &reply) >= 0 &&
             sd_bus_message_enter_container(reply, 'a', "(ssssssouso)") >= 0)
-                for (size_t i = 0; sd_bus_message_read(reply, "(ssssssouso)", &unit, NULL, NULL, &active, NULL,
-                                                       NULL, NULL, &job, NULL, NULL) > 0; i++)
+                for (size_t i = 0; sd_bus_message_read(reply, "(ssssssouso)", &unit, NULL, NULL, &active,
+                                                       NULL, NULL, NULL, &job, NULL, NULL) > 0; i++)
                         seen(i, unit, active, job, to);
         sd_bus_message_unref(reply);
         sd_bus_flush_close_unref(bus);
@@ -71,8 +71,6 @@ static bool units_have_work(const Root *root, bool with_kubelet) {
         see_units(root, units, ARRAY_SIZE(units), see_work, &work);
         return work.any;
 }
-
-/* ---- phase by phase ---- */
 
 static void see_phase(_unused_ size_t i, const char *unit, const char *active, uint32_t job, void *to) {
         __auto_type row = FIND(one, phase_units, ARRAY_SIZE(phase_units), streq(one->unit, unit));
@@ -98,8 +96,6 @@ void ongoing_done(Ongoing *ongoing) {
         json_decref(ongoing->processes);
         *ongoing = (Ongoing){};
 }
-
-/* ---- all of them ---- */
 
 static bool locks_are_held(const Root *root) {
         return lock_is_held(root, RUN_LOCK) || lock_is_held(root, DEVICES_LOCK);
@@ -145,18 +141,14 @@ static bool is_idle(const Ongoing *ongoing) {
                json_array_size(ongoing->processes) == 0;
 }
 
-static bool is_of_this_boot(const Root *root, const Status *s) {
-        _free_ char *boot_id = NULL;
-        return !root_is_host(root) || root_boot_id(root, &boot_id) < 0 || streq(s->boot_id, boot_id);
-}
-
 static int refuse(const Root *root, int r, Diag *diag) {
         if (r == -ENOENT)
-                return diag_error(diag, r, CAUSE_SOURCE, REPORT_STATUS " below %s is missing", root_path(root));
+                return diag_error(diag, r, CAUSE_SOURCE, REPORT_STATUS " below %s is missing",
+                                  root_path(root));
         if (r == -EACCES)
                 return diag_error(diag, r, CAUSE_FILE,
-                                  REPORT_STATUS " is for root and the group systemd-journal: run sudo nodestrap "
-                                                "status, or join that group");
+                                  REPORT_STATUS " is for root and the group systemd-journal: run sudo "
+                                                "nodestrap status, or join that group");
         return diag_error(diag, r, CAUSE_SOURCE,
                           REPORT_STATUS "%s%s cannot be shown: %s; the next init replaces it",
                           root_is_host(root) ? "" : " below ", root_is_host(root) ? "" : root_path(root),
@@ -165,13 +157,15 @@ static int refuse(const Root *root, int r, Diag *diag) {
 
 int status_now(const Root *root, bool any, Status *ret, Diag *diag) {
         _cleanup_(ongoing_done) Ongoing ongoing = {};
+        _free_ char *boot_id = NULL;
         int r = status_read(root, ret);
         outlook_ongoing(root, &ongoing);
         if (r == -ENOENT && (any || root_is_host(root) || !is_idle(&ongoing)))
                 status_take(ret, json_pack("{ss}", "version", VERSION));
         else if (r < 0)
                 return refuse(root, r, diag);
-        phases_put(ret, is_of_this_boot(root, ret) ? &ongoing : NULL);
+        bool ours = !root_is_host(root) || root_boot_id(root, &boot_id) < 0 || streq(ret->boot_id, boot_id);
+        phases_put(ret, ours ? &ongoing : NULL);
         next_put(ret);
         return 0;
 }

@@ -73,8 +73,6 @@ static const char *verdict_now(const Ongoing *ongoing, int phase, const char *ve
         return work == UNIT_WAITS ? "waiting" : "running";
 }
 
-/* ---- together ---- */
-
 static json_t *entry_new(const char *phase, const char *verdict, int64_t begin, int64_t end) {
         json_t *entry = json_pack("{ss ss}", "phase", phase, "verdict", verdict);
         if (begin > 0) {
@@ -143,8 +141,6 @@ void phases_put(Status *s, const Ongoing *ongoing) {
         json_object_set_new(s->json, "phases", phases);
         status_take(s, json_incref(s->json));
 }
-
-/* ---- what to look at ---- */
 
 /* The unit of a step: its own log has the reason. */
 static char *next_of_failure(const char *step, const char *code) {

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "base/str.h"
-#include "report/verdict.h"
+#include "report/report.h"
 
 #include <limits.h>
 
@@ -38,8 +38,6 @@ size_t progress_parse(char *text, void (*f)(const ProgressLine *line, void *user
         }
         return (size_t)(from - text);
 }
-
-/* ---- those at work ---- */
 
 static size_t step_find(const json_t *steps, const char *id) {
         size_t i;

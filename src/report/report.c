@@ -7,7 +7,6 @@
 #include "base/time.h"
 #include "report/event.h"
 #include "report/status.h"
-#include "report/verdict.h"
 
 #include <stdio.h>
 
@@ -105,15 +104,13 @@ static char *last_line(const Verdict *v, const Report *report, double seconds) {
                          report->phases, seconds);
 }
 
-/* ---- all of it ---- */
-
 static void files_write(const Root *root, const char *status, const char *metrics) {
         int r = root_replace_volatile(root, REPORT_STATUS, status, strlen(status), REPORT_MODE);
         if (r >= 0)
                 r = root_replace_volatile(root, REPORT_METRICS, metrics, strlen(metrics), 0644);
         if (r < 0)
-                (void)log_line_errno(LOG_WARNING, r, REPORT_STATUS " and metrics.prom beside it are out of date, "
-                                                                   "because they cannot be written");
+                (void)log_line_errno(LOG_WARNING, r, REPORT_STATUS " and metrics.prom beside it are out of "
+                                                                   "date, because they cannot be written");
 }
 
 void report_tell(const Diag *diag) {

@@ -34,3 +34,54 @@ _nonnull_ ExitCode report_tell_failure(const Report *report);
 /* Writes everything, including report_tell(). A report that cannot be written is a warning. Returns the exit
  * code: 0 also for a tainted node, whose cause has its own code in status.json. */
 _nonnull_ ExitCode report_write(const Root *root, const Report *report);
+
+/* ---- verdict.c: a verdict → status files, journal, console, stderr; never with a secret ---- */
+
+typedef struct Verdict {
+        const char *word, *code;
+        ExitCode exit_code;
+        const char *step;               /* NULL if all is well, as */
+        const char *phase;              /* the phase that failed, */
+        char *text;                     /* and this message; owned */
+        bool tolerated;                 /* the node joins with a taint */
+} Verdict;
+
+/* NULL becomes null. Replaces text that is not UTF-8, which units may print. */
+json_t *text_json(const char *text);
+/* Sets verdict, code, exit, step, text and planId. */
+_nonnull(1, 2) void verdict_put(json_t *object, const Verdict *v, const char *plan_id);
+/* Writes a journal entry with fields. */
+_nonnull_ void verdict_record(const Verdict *v, const char *phases, const char *plan_id, double seconds,
+                              const char *line);
+/* The same, and a line on the console. */
+_nonnull_ void verdict_announce(const Verdict *v, const char *phases, const char *plan_id, double seconds,
+                                const char *line);
+/* Did systemd start this process for a unit? */
+_must_check_ bool verdict_is_of_unit(void);
+/* Prints the last line on stderr. */
+_nonnull_ void verdict_tell(const Verdict *v, const char *line);
+/* Now, "2026-01-02T03:04:05Z"; the clock may not be set yet. */
+_malloc_ char *verdict_time(void);
+
+/* ---- aftermath.c: failurePolicy reboot and poweroff. It decides and writes POWER_FILE; systemd then starts
+ * units/nodestrap-power.service, which acts on it. ---- */
+
+#define REBOOT_LEDGER "/var/lib/nodestrap/failure-reboot"        /* the instance that has had its reboot */
+
+typedef struct AftermathFacts {
+        FailurePolicy policy;
+        Cause cause;
+        bool step;                      /* a step has failed, not something before the steps */
+        bool units;                     /* one of our units ran this to its end, as nodestrap */
+        bool later;                     /* a later phase retries it */
+        bool kubelet;                   /* kubelet has had its turn in this boot */
+} AftermathFacts;
+/* FAILURE_HOLD: the machine stays as it is. */
+_must_check_ _nonnull_ FailurePolicy aftermath_decide(const AftermathFacts *f);
+/* Why the instance gets no reboot, or NULL. instance_id NULL: not known. The caller frees it. */
+_must_check_ _nonnull(1) char *aftermath_ledger_look(const Root *root, const char *instance_id);
+/* Cancels what an earlier run has asked for. */
+_nonnull_ void aftermath_take_back(const Root *root);
+/* Decides, writes the ledger and POWER_FILE, and warns. "powers off in 12 minutes", or NULL; the caller
+ * frees it. */
+_must_check_ _nonnull_ char *aftermath_choose(const Root *root, const Report *report, bool units, Diag *diag);

@@ -73,8 +73,6 @@ static void *one_of(void **memory, const json_t *value, size_t size, Reader *rea
 #define ONE(object, key, type, read)  one_of(memory, json_object_get(object, key), sizeof(type), read)
 #define WORDS(object, key)            LIST(object, key, StatusWord, read_word)
 
-/* ---- their members ---- */
-
 #define READER(name) \
         static void name(_unused_ void **memory, _unused_ const char *key, const json_t *o, void *ret)
 
@@ -149,8 +147,6 @@ READER(read_pages) {
                                              number_or_minus(o, "node") };
 }
 
-/* ---- all of it ---- */
-
 void status_take(Status *s, json_t *json) {
         const json_t *node = json_object_get(json, "node"), *a = json_object_get(json, "accelerator");
         void *chain = NULL, **memory = &chain;
@@ -201,12 +197,11 @@ int status_read(const Root *root, Status *ret) {
         json_t *joined = json_is_object(json) ? join_read(root) : NULL;
         if (joined)
                 json_object_set_new(json, "joined", joined);
-        if (r >= 0 && !json_is_object(json)) {
+        bool damaged = r >= 0 && !json_is_object(json);
+        if (damaged)
                 json_decref(TAKE_PTR(json));
-                r = -EBADMSG;
-        }
         status_take(ret, json);
-        return r;
+        return damaged ? -EBADMSG : r;
 }
 
 StatusRun *status_run(const Status *s, const char *phases) {

@@ -125,8 +125,6 @@ static void add_all(Chart *c, const Status *s) {
                 add_join(c, s->joined);
 }
 
-/* ---- rows → SVG ---- */
-
 /* XML cannot express control characters (escaped as \x1b) nor U+FFFE and U+FFFF (dropped): w3.org/TR/xml,
  * 2.2. */
 static void add_xml(Text *t, const char *s, size_t size, size_t limit) {

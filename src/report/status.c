@@ -8,7 +8,6 @@
 #include "base/lock.h"
 #include "base/time.h"
 #include "report/report.h"
-#include "report/verdict.h"
 
 #include <errno.h>
 #include <sys/utsname.h>
@@ -19,8 +18,6 @@
 const char status_phases[7][19] = {
         "config", "config,devices", "config,devices,run", "config,run", "devices", "devices,run", "run",
 };
-
-/* ---- a run ---- */
 
 static json_t *result_json(const Result *r) {
         _cleanup_(json_decrefp) json_t *any = json_list(r->action->after_any);
@@ -59,15 +56,14 @@ static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_use
                 diag_put(warnings, seen, &report->plan->warnings, true);
         diag_put(warnings, seen, report->diag, true);
         diag_put(errors, seen, report->diag, false);
-        rest = json_pack("{ss* si ss sI sI s{si si} so so so}", "phase", v->phase, "tries", (int)report->tries,
-                         "endedAt", when, "beginUsec", (json_int_t)report->begin_usec, "endUsec",
-                         (json_int_t)end_usec, "requests", "imds", (int)report->imds_requests, "ec2",
-                         (int)report->ec2_requests, "errors", errors, "warnings", warnings, "actions", actions);
+        rest = json_pack("{ss* si ss sI sI s{si si} so so so}", "phase", v->phase, "tries",
+                         (int)report->tries, "endedAt", when, "beginUsec", (json_int_t)report->begin_usec,
+                         "endUsec", (json_int_t)end_usec, "requests", "imds", (int)report->imds_requests,
+                         "ec2", (int)report->ec2_requests, "errors", errors, "warnings", warnings, "actions",
+                         actions);
         json_object_update(run, rest);
         return run;
 }
-
-/* ---- the boot ---- */
 
 int status_lock(const Root *root) {
         _cleanup_(diag_done) Diag ignored = {};
@@ -133,8 +129,6 @@ void status_count(const Status *s, size_t counts[static OUTCOME_FAILED + 1]) {
         json_object_foreach(outcomes, id, outcome)
                 counts[MAX(outcome_from_string(json_string_value(outcome)), 0)]++;
 }
-
-/* ---- which node it is of ---- */
 
 char *status_host(const Root *root) {
         struct utsname name;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A verdict → journal with fields, serial console, and the last line on stderr. */
-#include "report/verdict.h"
+#include "report/report.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -57,13 +57,13 @@ void verdict_record(const Verdict *v, const char *phases, const char *plan_id, d
                 /* The unit of the image under which journalctl -u shows the entry, too: journalctl(1) accepts
                  * what root says about a unit. Log collectors of EKS read these two (github.com/awslabs/
                  * amazon-eks-ami, log-collector-script/linux/eks-log-collector.sh:get_nodeadm_info). */
-                xasprintf("OBJECT_SYSTEMD_UNIT=nodeadm-%s.service", streq(phases, "config") ? "config" : "run"),
+                xasprintf("OBJECT_SYSTEMD_UNIT=nodeadm-%s.service",
+                          streq(phases, "config") ? "config" : "run"),
         };
         struct iovec parts[ARRAY_SIZE(fields)];
         for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
                 parts[i] = (struct iovec){ fields[i], strlen(fields[i]) };
-        (void)sd_journal_sendv(parts, (int)ARRAY_SIZE(parts));          /* without journald there is no
-                                                                         * entry */
+        (void)sd_journal_sendv(parts, (int)ARRAY_SIZE(parts));          /* fails without journald */
         for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
                 free(fields[i]);
 }

@@ -2,7 +2,6 @@
  * Verdicts → notices for the cluster, as files below a temporary root, and who the cluster is; that they become Events is in tests/cluster/events.sh. */
 #include "files.h"
 #include "doc/doc.h"
-#include "report/aftermath.h"
 #include "report/event.h"
 #include "report/status.h"
 

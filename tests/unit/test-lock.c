@@ -8,7 +8,6 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "report/event.h"
-#include "report/verdict.h"
 
 #include <fcntl.h>
 #include <ftw.h>
