@@ -224,7 +224,7 @@ static struct curl_slist *make_headers(const Curl *curl, const char *token, cons
                     *content = type ? xasprintf("Content-Type: %s", type) : NULL;
         const char *const lines[] = { "Accept: application/json", line, content };
         struct curl_slist *list = NULL;
-        for (size_t i = 0; i < ARRAY_SIZE(lines) && lines[i]; i++)
+        for (size_t i = 0; i < (content ? 3 : 2); i++)
                 list = curl->append(list, lines[i]) ?: list;    /* without memory it stays as it is */
         explicit_bzero(line, strlen(line));
         return list;

@@ -24,6 +24,7 @@
  * may be missing. */
 static const char *const files[] = {
         "/etc/kubernetes/kubelet/config.json", "-/etc/kubernetes/kubelet/config.json.d/*",
+        /* NOLINTNEXTLINE(bugprone-suspicious-missing-comma): "-" and a path */
         KUBELET_ENVIRONMENT, "-" TAINT_FILE, KUBECONFIG, "-" KUBECONFIG_BOOTSTRAP, CLUSTER_CA,
         "/etc/eks/image-credential-provider/config.json", "/etc/containerd/config.toml", RUNTIME_SPEC,
         "-/etc/containerd/config.d/*", "-" SOCI_CONFIG, "-" SYSTEM_ENVIRONMENT, "-" ENVIRONMENT_DIR "/*",
@@ -384,8 +385,9 @@ static size_t whole_lines(const ChildResult *result) {
 static void add_output(Bundle *b, const char *name, const char *command) {
         _strv_ char **argv = NULL;
         _cleanup_(child_result_done) ChildResult result = {};
-        while (*command)
+        do
                 strv_push(&argv, str_cut(&command, " "));
+        while (*command);
         uint64_t now = now_usec();
         if (now >= b->deadline_usec) {
                 bundle_miss(b, name, "%s did not run: no time left", argv[0]);
