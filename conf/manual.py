@@ -14,11 +14,16 @@ TYPES = {"object": "map", "array": "list", "string": "text", "boolean": "true or
 
 # What people must know before they choose, and the program need not hold.
 FAILURE_POLICY = r""".PP
-reboot and poweroff act for causes of hardware alone, and before kubelet has
-run. Only units of nodestrap do either. Each instance has one reboot, by a
-ledger on its root disk. Nothing on a node stops a group that replaces machines
-for ever. An alarm that suspends its launches does, or a limit of the NodePool.
-Stop and terminate both lose what is on instance stores. See
+A finding of check\-health is a failure if spec.accelerator.nvidia.health is
+require. Otherwise only a finding marked ! in
+.BR nodestrap\-codes (7),
+HEALTH, is one.
+.PP
+reboot and poweroff act only for hardware causes, and before kubelet has run.
+Only units of nodestrap do either. Each instance has one reboot, by a ledger on
+its root disk. Nothing on a node stops a group that replaces machines for ever.
+An alarm that suspends its launches does, or a limit of the NodePool. Stop and
+terminate both lose what is on instance stores. See
 .BR nodestrap\-cluster (7),
 FAILURE POLICY.
 """
@@ -34,21 +39,17 @@ NodeConfig \- what an EC2 instance shall be as a node of an EKS cluster
 .BR nodestrap (8)
 reads a NodeConfig from the user data of the instance, or from the sources of
 .BR \-\-config\-source .
-It is YAML or JSON. It may be the whole of the user data. Or it is each part of
-a MIME message with the type
-.IR application/node.eks.aws ;
-parts of other types are for cloud\-init. The program decodes base64 and gzip,
-around the whole or around a part.
+It is YAML or JSON. See USER DATA for its place there.
 .PP
 Several documents merge, in this order: those of a file (between lines of three
 hyphens), parts, sources, files of a directory by their names. The rules are:
 .IP \(bu 2
-maps merge; of anything else the later one counts, also if it is false, 0, or an
-empty text;
+maps merge; any other later value replaces the earlier one, also if it is false,
+0, or an empty text;
 .IP \(bu 2
 .I spec.kubelet.flags
-go behind the earlier ones; any other list replaces the earlier one, an empty
-list, too;
+come after the earlier ones; any other list replaces the earlier one, also if it
+is empty;
 .IP \(bu 2
 .I spec.containerd.config
 merges as TOML does, table by table;
@@ -62,11 +63,61 @@ with the nearest one, and with
 an error. This page and the output of
 .B nodestrap config schema
 come from the same table.
+.SH USER DATA
+Put the NodeConfig into the user data of the launch template. It may be the
+whole user data. Or the user data is a MIME message: each part with the type
+.I application/node.eks.aws
+is a NodeConfig, and cloud\-init gets the other parts. A blank line ends the
+headers of each part:
+.PP
+.RS 4
+.nf
+MIME\-Version: 1.0
+Content\-Type: multipart/mixed; boundary="NODE"
+
+\-\-NODE
+Content\-Type: application/node.eks.aws
+
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec: {instance: {localStorage: {strategy: RAID0}}}
+\-\-NODE
+Content\-Type: text/x\-shellscript
+
+#!/bin/sh
+echo "cloud\-init runs this"
+\-\-NODE\-\-
+.fi
+.RE
+.PP
+One of the parts, or a file in
+.IR /etc/eks/nodeadm.d ,
+must have
+.IR spec.cluster .
+EKS does not add it for a managed node group whose launch template names an AMI.
+.PP
+EC2 takes 16 KiB of user data, before base64. Compress a larger text with
+.BR "gzip \-9" .
+nodestrap decodes base64 and gzip, around the whole or around a part. Check the
+file before you use it:
+.PP
+.RS 4
+.nf
+nodestrap config check \-\-strict \-c user\-data
+.fi
+.RE
+.PP
+.I /usr/share/doc/nodestrap/examples
+has
+.I launch\-template.sh
+and
+.IR launch\-template.tf ,
+which make such a launch template.
 .SH KEYS
 Below each key stand its type and what it may be, its default, and an example.
 A key without a version is also in the API of nodeadm, with the same meaning
 .RI ( https://github.com/awslabs/amazon\-eks\-ami ).
-A key with a version belongs to nodestrap, since that version; nodeadm ignores
+A key with a version belongs to nodestrap since that version; nodeadm ignores
 it.
 """
 
