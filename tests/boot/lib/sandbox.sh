@@ -52,7 +52,7 @@ check_import() {
         try "once" ends unchanged import
         forget
         archive other.tar localhost/other:1
-        try "an archive with another image is a failure that says so" fails 50 "the image $image is not in it" import /vmtest/other.tar
+        try "an archive with another image is a failure that says so" fails 50 "lacks the image $image" import /vmtest/other.tar
         head -c 700 kept.tar >torn.tar
         try "so is one that is cut off" fails 50 "/vmtest/torn.tar cannot be imported" import /vmtest/torn.tar
         try "one that is something else" fails 50 "/etc/os-release cannot be imported" import /etc/os-release
