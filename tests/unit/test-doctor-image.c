@@ -521,8 +521,8 @@ TEST(units_that_read_other_files) {
                 { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd --config=/etc/containerd/other.toml\n", "x.conf makes containerd read /etc/containerd/other.toml" },
                 { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd -c /etc/x --log-level debug\n", "x.conf makes containerd read /etc/x" },
                 { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd -c $CONFIG\n", NULL },
-                { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd -c=/etc/x\n", "x.conf has containerd read /etc/x" },
-                { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd -l debug -config /etc/x\n", "x.conf has containerd read /etc/x" },
+                { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd -c=/etc/x\n", "x.conf makes containerd read /etc/x" },
+                { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd -l debug -config /etc/x\n", "x.conf makes containerd read /etc/x" },
                 { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd --c=/etc/containerd/config.toml config\n", NULL },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
