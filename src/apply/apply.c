@@ -6,7 +6,6 @@
 #include "apply/units/units.h"
 
 #include "base/progress.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 

@@ -35,7 +35,7 @@ size_t results_count(const Results *r, Outcome outcome);
 #define KUBELET_LEFT "kubelet, started by an earlier run of this boot, keeps running"
 
 /* Applies every possible action; the dependents of a failed one are skipped. < 0 if any failed: the diag then
- * has the root cause first. Below another root it writes files and skips units. A stop signal (base/stop.h)
+ * has the root cause first. Below another root it writes files and skips units. A stop signal (base/time.h)
  * ends the run after the current action; signals then stay blocked until the caller has reported. */
 _must_check_ _nonnull_ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag);
 

@@ -9,7 +9,6 @@
 #include "apply/file.h"
 
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 

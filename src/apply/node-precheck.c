@@ -10,7 +10,6 @@
 #include "apply/identity.h"
 #include "apply/task.h"
 
-#include "base/backoff.h"
 #include "base/str.h"
 #include "base/time.h"
 

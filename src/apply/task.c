@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "base/power.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 

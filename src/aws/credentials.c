@@ -5,7 +5,6 @@
 #include "aws/internal.h"
 
 #include "base/root.h"
-#include "base/stop.h"
 #include "base/time.h"
 
 #include <arpa/inet.h>
@@ -127,7 +126,6 @@ static int from_web_identity(const char *region, uint64_t deadline, Credentials 
         return r < 0 ? r : 1;
 }
 
-/* ---- the endpoint of a container: EKS Pod Identity, ECS ---- */
 #define RELATIVE_URI "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
 #define FULL_URI     "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 

@@ -3,7 +3,6 @@
  * client the thirty libraries of libcurl. Literal addresses skip the resolver. */
 #include "aws/internal.h"
 
-#include "base/stop.h"
 #include "base/time.h"
 
 #include <arpa/inet.h>

@@ -3,7 +3,6 @@
 #include "aws/internal.h"
 
 #include "base/curl.h"
-#include "base/stop.h"
 #include "base/time.h"
 
 #include <errno.h>

@@ -5,7 +5,6 @@
 #include "aws/internal.h"
 
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/time.h"
 #include "doc/doc.h"
 

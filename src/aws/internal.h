@@ -2,7 +2,7 @@
 #pragma once
 /* Shared by the clients of this folder: HTTP, questions to EC2 and STS, signatures, refusals. */
 #include "aws/aws.h"
-#include "base/backoff.h"
+#include "base/time.h"
 #include "base/str.h"
 
 #define HTTP_MAX_BODY (4u << 20)        /* user data has 16 KiB at most, EC2 answers some KiB */

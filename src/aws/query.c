@@ -8,7 +8,6 @@
 #include "aws/internal.h"
 
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/time.h"
 
 #include <assert.h>

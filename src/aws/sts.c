@@ -59,7 +59,6 @@ int sts_presign_identity(const char *region, const char *cluster, const Credenti
         return 0;
 }
 
-/* ---- a role ---- */
 /* 1: a text fit for a request, 0: none, or an error of xml_texts(). */
 static int read_credential(const Query *q, const Text *body, const char *name, char **ret) {
         _free_ char *path =

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Full jitter: thousands of nodes that boot in the same second must not retry in the same second. */
-#include "base/backoff.h"
 
-#include "base/stop.h"
 #include "base/time.h"
 
 #include <sys/random.h>

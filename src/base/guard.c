@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks each component of a path. A link fails: its owner chooses among all files, old ones too. ACLs show
  * in the group bits (acl(5)). */
-#include "base/guard.h"
+#include "base/root.h"
 
 #include "base/str.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The longest common subsequence by the textbook table; beyond TABLE_MAX all lines are removed and added. */
-#include "base/lines.h"
+#include "base/str.h"
 
 #include <string.h>
 

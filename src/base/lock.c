@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "base/paths.h"
-#include "base/stop.h"
 #include "base/time.h"
 
 #include <errno.h>

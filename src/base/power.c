@@ -82,8 +82,6 @@ uint64_t power_needed(const char *path, int mode) {
         return e == EACCES ? POWER_WRITE : 0;
 }
 
-/* ---- the filter ---- */
-
 #define ANSWER(error)    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
 #define ALLOW            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define LOAD(field)      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text ⇄ quantity, in integers: reservations must match the numbers of kubelet to the byte. */
-#include "base/quantity.h"
 #include "base/str.h"
 #include <errno.h>
 

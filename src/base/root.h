@@ -97,3 +97,8 @@ _must_check_ _nonnull_ int root_replace(const Root *r, const char *path, const v
 /* The same without the sync, for /run. */
 _must_check_ _nonnull_ int root_replace_volatile(const Root *r, const char *path, const void *data,
                                                  size_t size, mode_t mode);
+
+/* Could only root make the file at this path? 1: the file and all directories above belong to root (below
+ * another root: to its owner), none is a link, and other users can write only to a sticky one. 0: *ret_why,
+ * which the caller frees: "/etc/nodestrap may be written by others than root". path is absolute. */
+_must_check_ _nonnull_ int path_is_guarded(const Root *root, const char *path, char **ret_why);

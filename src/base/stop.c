@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * SIGTERM, SIGINT and SIGHUP → a number. Without SA_RESTART, so that a wait ends with EINTR. */
-#include "base/stop.h"
 
 #include "base/time.h"
 

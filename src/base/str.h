@@ -116,3 +116,22 @@ static inline int hex_digit(int c) {
                : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                       : -1;
 }
+
+/* Is "1.33.4", "6.12.46-66.121.amzn2023.x86_64" this version or later? false for NULL. */
+bool version_at_least(const char *version, unsigned major, unsigned minor);
+/* 33 of "1.33.4"; 0: not a version */
+unsigned version_minor(const char *version);
+/* By their numbers, as rpmvercmp and kernels do: < 0, 0, > 0. */
+_nonnull_ int version_compare(const char *a, const char *b);
+
+/* Kubernetes quantities ("90m", "1Gi", "1.5e3") in thousandths of a CPU, byte or pod: as fine as kubelet
+ * counts CPUs, up to nine petabytes. Syntax:
+ * kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity. */
+/* Rounds away from zero, and up to INT64_MAX, as kubelet does; -EINVAL: not a quantity. */
+_must_check_ _nonnull_ int quantity_parse(const char *text, int64_t *ret_thousandths);
+/* The canonical form: "191570m", "128k"; binary: with Ki, Mi … for a multiple of 1024. Not negative. */
+_malloc_ char *quantity_text(int64_t thousandths, bool binary);
+
+/* Adds a unified diff (diff(1), -u) without file names, with `indent` before each line. */
+_nonnull_ void lines_diff(Text *to, const char *old, size_t old_size, const char *new, size_t new_size,
+                          const char *indent);

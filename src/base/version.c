@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Versions of kubelet, containerd, drivers and kernels */
-#include "base/version.h"
+#include "base/str.h"
 
 #include <stdlib.h>
 #include <string.h>

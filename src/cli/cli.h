@@ -154,3 +154,17 @@ _must_check_ _nonnull_ int options_parse(int argc, char **argv, const CommandTab
                                          Diag *diag);
 /* For o->help_for, or of the whole program, on stdout. */
 _nonnull_ void options_print_help(const Options *o, const CommandTable *commands);
+
+/* The table of options, for those who read it and those who print it. */
+
+typedef struct FlagRow {
+        char name[24], argument[8];     /* argument "": it takes none */
+        const char *help;
+        char letter;
+        uint16_t text, on;              /* offsets in Options */
+} FlagRow;
+extern const FlagRow flag_rows[_FLAG_MAX];
+extern const char *const program_names[_PROGRAM_MAX];
+
+/* The help on an option, as that command has it. */
+_nonnull_ const char *flag_help(Flag flag, const Command *command);

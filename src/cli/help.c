@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of commands and that of options → help, 80 columns wide. The zsh completion reads it. */
-#include "cli/flags.h"
+#include "cli/cli.h"
 
 #include "base/str.h"
 

@@ -2,7 +2,6 @@
  * argv → Options. Scripts for nodeadm must work, so its spellings do (-c, -s, -d, -o, --development).
  * Options may stand before the command or behind it, and "-c=URI" means "-c URI". */
 #include "cli/cli.h"
-#include "cli/flags.h"
 
 #include "base/str.h"
 #include "base/time.h"
@@ -126,7 +125,7 @@ void options_done(Options *o) {
         free(o->help_group);
 }
 
-/* nodeadm silently ignores names that it does not know. Under its name we ignore them, too, with a warning. */
+/* nodeadm silently ignores unknown names. Under its name we ignore them, too, with a warning. */
 static int refuse_name(const Options *o, const char *flag, const char *known, const char *name, Diag *diag) {
         if (o->name == PROGRAM_NODESTRAP)
                 return usage(diag, "--%s takes %s, not \"%s\"", flag, known, name);
@@ -255,7 +254,7 @@ static int unknown_command(const char *words, ProgramName name, const CommandTab
                 if (near.best != last)
                         meant = c->words;
         }
-        int r = usage(diag, "there is no command \"%s\"%s; see %s --help", words,
+        int r = usage(diag, "command \"%s\" is not known%s; see %s --help", words,
                       name == PROGRAM_NODESTRAP ? "" : " under this name", program_names[name]);
         diag_suggest_name(diag, "", meant);
         return r;
@@ -363,8 +362,8 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
         const char *words = o->command->words;
         for (size_t i = 0; i < _FLAG_MAX; i++)
                 if (seen[i] && !(o->command->flags & BIT(i))) {
-                        int r = usage(diag, "%s does not take --%s; see %s %s --help", words, flag_rows[i].name,
-                                      program_names[o->name], words);
+                        int r = usage(diag, "%s does not take --%s; see %s %s --help", words,
+                                      flag_rows[i].name, program_names[o->name], words);
                         /* -o of nodeadm is a file; of most other programs it is a form */
                         if (i == FLAG_CONFIG_OUTPUT && o->command->flags & BIT(FLAG_OUTPUT))
                                 diag_suggest(diag, "--%s", flag_rows[FLAG_OUTPUT].name);
@@ -395,9 +394,8 @@ static void make_getopt_tables(struct option *longs, char *shorts) {
         *shorts++ = '-';        /* hand out the command's words, too, whatever POSIXLY_CORRECT says */
         *shorts++ = ':';        /* tell a missing value from an unknown option; we print, not getopt */
         for (size_t i = 0; i < _FLAG_MAX; i++) {
-                longs[i] = (struct option){ .name = flag_rows[i].name,
-                                            .has_arg = *flag_rows[i].argument ? required_argument : no_argument,
-                                            .val = flag_value(i) };
+                int takes = *flag_rows[i].argument ? required_argument : no_argument;
+                longs[i] = (struct option){ flag_rows[i].name, takes, NULL, flag_value(i) };
                 if (!flag_rows[i].letter)
                         continue;
                 *shorts++ = flag_rows[i].letter;

@@ -6,9 +6,7 @@
 
 #include "apply/apply.h"
 #include "aws/aws.h"
-#include "base/backoff.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "report/report.h"

@@ -3,7 +3,6 @@
 #include "commands/run.h"
 
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/time.h"
 #include "nic/nic.h"
 

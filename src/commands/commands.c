@@ -119,7 +119,8 @@ static const Command commands[_COMMAND_MAX] = {
         },
         [TOKEN] = {
                 .words = "token", .use = USE_UNITS,
-                .help = HELP("--cluster-name NAME [OPTION...]", "Print a token for the API server of an EKS cluster",
+                .help = HELP("--cluster-name NAME [OPTION...]",
+                             "Print a token for the API server of an EKS cluster",
                              "kubelet and kubectl run it as their exec plugin.",
                              "token --cluster-name training\n"
                              "token --cluster-name training --region us-west-2"),
@@ -168,7 +169,8 @@ static const Command commands[_COMMAND_MAX] = {
         },
         [UDEV_NET_MANAGER] = {
                 .words = "udev-net-manager", .use = USE_UNITS,
-                .help = HELP("-a ACTION -i NAME [OPTION...]", "Set up a network interface that has come or gone",
+                .help = HELP("-a ACTION -i NAME [OPTION...]",
+                             "Set up a network interface that has come or gone",
                              "A udev rule runs it for each interface.",
                              "udev-net-manager --action add --interface ens6 --dry-run\n"
                              "udev-net-manager --action remove --interface ens6 --dry-run"),
@@ -191,9 +193,9 @@ static const Command commands[_COMMAND_MAX] = {
         [ABOUT_HELP] = {
                 .words = "help", .use = USE_PROGRAM,
                 .help = HELP("[COMMAND]", "Print help on a command",
-                             "nodestrap turns a bare EC2 instance into a GPU node of an EKS cluster. It reads "
-                             "a NodeConfig from user data, plans each step, does what the plan says, and "
-                             "starts kubelet.",
+                             "nodestrap turns a bare EC2 instance into a GPU node of an EKS cluster. It "
+                             "reads a NodeConfig from user data, plans each step, does what the plan says, "
+                             "and starts kubelet.",
                              "config example p5.48xlarge >user-data\n"
                              "plan -c user-data --instance-type p5.48xlarge"),
                 .names = OURS, .flags = ROOT,

@@ -4,7 +4,6 @@
 #include "commands/run.h"
 
 #include "base/str.h"
-#include "base/version.h"
 #include "host/host.h"
 #include "source/source.h"
 

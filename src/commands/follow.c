@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "base/progress.h"
-#include "base/stop.h"
 #include "base/time.h"
 #include "report/status.h"
 

@@ -5,7 +5,7 @@
 #include "commands/run.h"
 
 #include "base/json.h"
-#include "base/lines.h"
+#include "base/str.h"
 #include "base/root.h"
 #include "commands/output.h"
 #include "plan/plan.h"

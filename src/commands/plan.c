@@ -6,7 +6,7 @@
 #include "commands/sources.h"
 
 #include "apply/apply.h"
-#include "base/lines.h"
+#include "base/str.h"
 #include "doctor/checks.h"
 #include "redact/mask.h"
 #include "report/report.h"

@@ -4,11 +4,9 @@
 #include "commands/run.h"
 
 #include "apply/identity.h"
-#include "base/backoff.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "report/event.h"

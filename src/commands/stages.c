@@ -9,7 +9,6 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/progress.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "report/status.h"

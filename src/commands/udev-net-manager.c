@@ -6,7 +6,6 @@
 
 #include "apply/apply.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "nic/net-event.h"

@@ -4,9 +4,7 @@
 #include "commands/run.h"
 
 #include "apply/identity.h"
-#include "base/backoff.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "report/join.h"

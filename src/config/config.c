@@ -90,8 +90,6 @@ int config_load_unchecked(const Documents *documents, Config **ret, Diag *diag) 
         return 0;
 }
 
-/* ---- a cached document: JSON → nodes, to decode and check it like any other ---- */
-
 typedef struct NodePool { void **items; size_t n; } NodePool;
 
 static void node_pool_done(NodePool *p) {

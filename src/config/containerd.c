@@ -5,9 +5,8 @@
  * unmarshaler.go, Go encoding/json). */
 #include "config/containerd.h"
 
-#include "base/version.h"
+#include "base/str.h"
 #include "config/fields.h"
-#include "config/table.h"
 
 #include <math.h>
 #include <string.h>

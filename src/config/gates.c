@@ -3,9 +3,7 @@
  * it does not know or that is locked to the other value (k8s.io/component-base
  * featuregate/feature_gate.go:SetFromMap). */
 #include "base/str.h"
-#include "base/version.h"
 #include "config/fields.h"
-#include "config/table.h"
 
 #include <ctype.h>
 #include <errno.h>

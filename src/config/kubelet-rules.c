@@ -222,8 +222,8 @@ static const char *gates_of_defaults(const KubeletGiven *g) {
 /* The server that starts later fails; which one that is changes. Port 0 is the default. */
 static const char *shared_port(const KubeletGiven *g) {
         double port = number(g, g->key, streq(g->key, "healthzPort") ? 10248 : 0);
-        return port != 0.0 && port == (number(g, "port", 0) ?: 10250) ? "must differ from port (default: 10250)"
-                                                                      : NULL;
+        bool same = port != 0.0 && port == (number(g, "port", 0) ?: 10250);
+        return same ? "must differ from port (default: 10250)" : NULL;
 }
 
 /* k8s.io/cri-client/pkg/remote_runtime.go: kubelet ends when containerd does not answer its first question in

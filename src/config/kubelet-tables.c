@@ -3,15 +3,11 @@
 #include "config/kubelet.h"
 
 #include "base/json.h"
-#include "base/quantity.h"
 #include "base/str.h"
 #include "config/fields.h"
-#include "config/table.h"
 
 #include <limits.h>
 #include <math.h>
-
-/* ---- the tables ---- */
 
 static Table settings = { kubelet_known_settings, &kubelet_known_settings_size, NULL },
              flags = { kubelet_known_flags, &kubelet_known_flags_size, NULL };
@@ -78,8 +74,6 @@ const char *kubelet_setting_nearest(const char *name) {
                 nearest_try(&near, s.name);
         return near.best;
 }
-
-/* ---- values ---- */
 
 bool kubelet_parse_duration(const char *s, double *ret) {
         static const char *const units[] = { "ns", "us", "\xc2\xb5s", "\xce\xbcs", "ms", "s", "m", "h" };

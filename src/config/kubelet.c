@@ -100,8 +100,6 @@ bool kubelet_judge(const KubeletGiven *g, KubeletTell *tell, void *context) {
         return kubelet_judge_together(g, tell, context) && good;
 }
 
-/* ---- values together ---- */
-
 typedef struct Judgement { const Merge *merge; Diag *diag; bool good; } Judgement;
 
 static void tell(void *context, const char *path, const char *fault) {
@@ -127,8 +125,6 @@ bool kubelet_validate(const Merge *m, Diag *diag) {
         good = gates_validate(m, diag) && good;
         return kubelet_validate_flags(m, diag) && good;
 }
-
-/* ---- warnings ---- */
 
 static void warn_of_keys(const Merge *m, Diag *diag) {
         const char *key;

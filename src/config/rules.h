@@ -2,7 +2,6 @@
 #pragma once
 /* Inside src/config only: how rules of kubelet read its settings, and those of kubelet-resources.c. */
 #include "base/json.h"
-#include "base/quantity.h"
 #include "base/str.h"
 #include "config/fields.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tables of conf/, which conf/tables.awk packs to a third of their size. */
-#include "config/table.h"
+#include "config/fields.h"
 
 #include "doc/doc.h"
 

@@ -34,8 +34,6 @@ static int fail_condition(ExprError *error, const Expr *e, ExprType type) {
                          expr_type_name(type));
 }
 
-/* ---- types ---- */
-
 /* Possible types of a subexpression, and of its items. */
 typedef struct Shape { ExprType types, items; } Shape;
 
@@ -111,8 +109,6 @@ int expr_check(const Expr *e, ExprType *ret, ExprError *error) {
                 *ret = shape.types;
         return r;
 }
-
-/* ---- values ---- */
 
 static int eval_bool(ExprPool *pool, const Expr *e, bool *ret, ExprError *error) {
         ExprValue value = {};

@@ -20,8 +20,6 @@ static const char *skip_comments(const char *s) {
         }
 }
 
-/* ---- numbers ---- */
-
 static const char *lex_real(ExprPool *pool, const char *from, const char *end, ExprValue *ret) {
         char *copy = expr_pool_text(pool, from, (size_t)(end - from));
         *ret = (ExprValue){ .type = EXPR_DOUBLE, .d = strtod(copy, NULL) };
@@ -54,8 +52,6 @@ static const char *lex_number(ExprPool *pool, const char **at, ExprValue *ret) {
                             .u = strtoull(from, NULL, hex ? 16 : 10) };
         return errno == 0 ? NULL : "an integer that does not fit into 64 bits";
 }
-
-/* ---- strings ---- */
 
 static const char *lex_character(const char **at, size_t n, unsigned base, Text *ret) {
         unsigned long c = 0;

@@ -8,7 +8,7 @@
 
 #include "base/paths.h"
 #include "base/run.h"
-#include "base/stop.h"
+#include "base/time.h"
 #include "doc/env-file.h"
 
 #include <errno.h>
@@ -46,8 +46,6 @@ static void ask_done(Ask *a) {
                 close_fd(&a->pipes[i][1]);
         }
 }
-
-/* ---- in the namespaces ---- */
 
 static void loopback_up(void) {
         _cleanup_(close_fd) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -98,8 +96,6 @@ _noreturn_ static void first_process(Ask *a) {
                 ;
         _exit(0);
 }
-
-/* ---- what they say ---- */
 
 typedef struct Daemon {
         int *fd;                        /* -1: it has ended */

@@ -3,7 +3,7 @@
  * those built at boot, do not show a version; names of files beside them do. */
 #include "doctor/look.h"
 
-#include "base/version.h"
+#include "base/str.h"
 
 void drivers_done(Image *i) {
         for (size_t k = 0; k < i->n_drivers; k++)
@@ -14,8 +14,6 @@ void drivers_done(Image *i) {
         i->n_drivers = 0;
         i->driver = NULL;
 }
-
-/* ---- modules ---- */
 
 static bool find_in_kernel(const Root *root, const char *kernel, size_t *rest, Driver *ret) {
         _free_ char *list = NULL, *path = NULL, *version = NULL;

@@ -133,8 +133,6 @@ static int read_names(int fd, const Strings *strings, const Dynamic *d, Elf *e) 
         return 0;
 }
 
-/* ---- versions of symbols ---- */
-
 /* Each entry has the distance to the next; 0 ends the list. Like ld.so(8), this ignores the counts beside
  * such lists. Each read counts against the limit of the whole section. */
 static int entry_read(int fd, uint64_t at, size_t *total, void *entry, size_t size) {

@@ -3,7 +3,7 @@
  * run is read from its files only. */
 #include "doctor/look.h"
 
-#include "base/version.h"
+#include "base/str.h"
 #include "host/detect.h"
 #include "host/host.h"
 #include "host/tables.h"

@@ -9,8 +9,6 @@
 #define MAX_ENTRIES 1024u
 #define SHOWN       4u /* paths in a message */
 
-/* ---- who starts what ---- */
-
 static bool has_drop_in(const Root *root, const char *unit) {
         static const char *const folders[] = { "/etc/systemd/system", "/usr/lib/systemd/system",
                                                "/usr/local/lib/systemd/system", "/lib/systemd/system" };
@@ -110,8 +108,6 @@ static void search_enabled(const Look *l, const char *unit, const char *early) {
                      "systemctl disable %s",
                      unit);
 }
-
-/* ---- files ---- */
 
 /* One check for all files of this list. */
 static void search_state(const Image *image, Checks *checks, const char *code, const char *subject,

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 
-/* ---- files ---- */
-
 static int is_regular(const Root *root, const char *path) {
         struct stat st;
         _cleanup_(close_fd) int there = root_open(root, path, O_PATH);
@@ -79,8 +77,6 @@ char **look_conf_files(const Look *l, const char *const *folders, size_t n, cons
                 qsort(paths, strv_length(paths), sizeof *paths, compare_names);
         return paths;
 }
-
-/* ---- checks ---- */
 
 Check *look_fault(Look *l, const Need *need, const char *code, const char *found) {
         return checks_add(l->checks, need->optional ? CHECK_WARNING : CHECK_FAILED, code, need->name, found);

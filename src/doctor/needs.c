@@ -35,8 +35,6 @@ static void want(const Question *q, NeedKind kind, const char *name, Cause cause
                 strv_push_at(&n->types, last, xstrdup(q->type));
 }
 
-/* ---- what a row cannot say ---- */
-
 /* The kernel and systemd make these at each boot. */
 static bool is_volatile(const char *path) {
         static const char *const folders[] = { "/run/", "/var/run/", "/dev/", "/proc/", "/sys/", "/tmp/" };

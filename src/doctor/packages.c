@@ -43,8 +43,6 @@ static char *dpkg_version(const char *status, const char *name) {
         return NULL;
 }
 
-/* ---- windows of a large file ---- */
-
 typedef bool (*WindowSeen)(const char *data, size_t size, void *to);
 
 /* Each piece begins with the end of the one before. Ends when seen returns false. */
@@ -66,8 +64,6 @@ static void read_windows(const Root *root, const char *path, uint64_t limit, Win
                 memmove(data, data + size - kept, kept);
         }
 }
-
-/* ---- rpm ---- */
 
 /* Of a package of that name, or of a program: wanted ends the search. */
 typedef struct VersionSearch { const char *name, *wanted; char *version; bool several; } VersionSearch;

@@ -5,7 +5,7 @@
 #include "doctor/look.h"
 
 #include "base/package.h"
-#include "base/version.h"
+#include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>

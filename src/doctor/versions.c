@@ -6,7 +6,7 @@
 #include "doctor/look.h"
 
 #include "base/paths.h"
-#include "base/version.h"
+#include "base/str.h"
 #include "host/host.h"
 
 typedef struct Comparison {

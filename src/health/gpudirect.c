@@ -10,7 +10,6 @@
 #include "health/health.h"
 
 #include "base/str.h"
-#include "base/version.h"
 
 #include <stdio.h>
 

@@ -54,8 +54,6 @@ static int read_use(const Root *root, const char *name, uint64_t *ret_bytes, cha
         return list_optional(root, holders, ret_holders, unknown, diag);
 }
 
-/* ---- disks ---- */
-
 static const char not_told[] = "cannot tell this disk from others";
 
 int disks_look_closer(const Root *root, Host *h, Diag *diag) {
@@ -140,8 +138,6 @@ void disks_clear(Host *h) {
         h->disks = NULL;
         h->n_disks = 0;
 }
-
-/* ---- arrays ---- */
 
 /* "4 (3)" during a reshape from three to four. */
 static unsigned leading_number(const char *text) {

@@ -200,8 +200,6 @@ static void find_parts(const Root *root, Host *h) {
         g->license_daemon = g->part && (image_assumed(h) || image_has_unit(root, units));
 }
 
-/* ---- MIG by the AWS recipe for P4d ---- */
-
 static int read_mig_default(const Root *root, const Config *config, Gpus *g, Diag *diag) {
         _free_ char *text = NULL;
         if (config->nvidia.n_mig > 0 || config->nvidia.mode == NVIDIA_OFF || g->class == GPU_CLASS_NONE ||
@@ -241,8 +239,6 @@ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag) {
                 take_census(config, h);
         return read_mig_default(root, config, g, diag);
 }
-
-/* ---- Trainium and Inferentia ---- */
 
 /* Units of EKS images, which choose a driver at boot (awslabs/amazon-eks-ami#2486, #2579). */
 bool image_has_neuron(const Root *root, const char *kernel) {

@@ -4,7 +4,7 @@
  * Without IMDS all is assumed and listed as such. */
 #include "host/detect.h"
 
-#include "base/stop.h"
+#include "base/time.h"
 #include "base/str.h"
 
 #include <errno.h>

@@ -80,8 +80,6 @@ int instance_type_check(const char *name, const char *where, Diag *diag) {
         return instance_type_is_known(name) ? 0 : refuse_type(name, where, diag);
 }
 
-/* ---- conf/mig-profiles.csv ---- */
-
 const MigProfile *mig_profiles_of(const char *gpu, size_t *ret_n) {
         const MigProfile *first = NULL;
         *ret_n = 0;

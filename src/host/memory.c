@@ -147,8 +147,6 @@ static int read_cpus(const Root *root, Host *h, Diag *diag) {
                      : 0;
 }
 
-/* ---- huge pages (https://docs.kernel.org/admin-guide/mm/hugetlbpage.html) ---- */
-
 /* dir: such as /sys/devices/system/node/node0/hugepages */
 static int read_pools(const Root *root, const char *dir, int node, Host *h, Diag *diag) {
         _strv_ char **names = NULL;

@@ -6,7 +6,6 @@
 #include "host/detect.h"
 
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 

@@ -107,8 +107,6 @@ int detect_pci(const Root *root, Host *h, Diag *diag) {
         return 0;
 }
 
-/* ---- kinds ---- */
-
 bool pci_is_gpu(const PciDevice *d) {
         return d->vendor == NVIDIA && (d->class >> 8 == 0x0300 || d->class >> 8 == 0x0302);
 }

@@ -4,7 +4,6 @@
  * abandon it at the deadline. */
 #include "host/detect.h"
 
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -79,8 +78,6 @@ static void answer_send(int fd, Answer a, const char *error) {
         message_send(fd, &t);
 }
 
-/* ---- the child ---- */
-
 typedef struct Probe { const Root *root; char *path; size_t device; int fd; } Probe;
 
 static void *probe_run(void *userdata) {
@@ -128,8 +125,6 @@ static void probe_in_child(const char *root_path, int fd) {
                 probe_start(root, fd, path, i);
         (void)!message_read(fd, buffer, &rest);
 }
-
-/* ---- the parent ---- */
 
 int prober_start(const Root *root, Prober *ret, Diag *diag) {
         int fds[2] = { -1, -1 };

@@ -3,7 +3,6 @@
 #include "host/detect.h"
 
 #include "base/paths.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "config/containerd.h"
@@ -21,8 +20,6 @@ const StorageBind storage_binds[4] = {
         { "/var/log/pods", "pods",                  "kubelet.service",          "PodLogs",    NULL },
         { SOCI_DIR,        "soci-snapshotter-grpc", "soci-snapshotter.service", "SOCI",       NULL },
 };
-
-/* ---- places of daemon data ---- */
 
 #define TOML "spec.containerd.config"
 

@@ -4,7 +4,6 @@
  * with an event. An inotify watch loses nothing, unlike a full event socket. */
 
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "host/detect.h"

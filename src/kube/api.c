@@ -8,7 +8,6 @@
 #include "kube/internal.h"
 
 #include "base/curl.h"
-#include "base/stop.h"
 #include "base/time.h"
 
 #include <errno.h>
@@ -224,8 +223,11 @@ static struct curl_slist *make_headers(const Curl *curl, const char *token, cons
                     *content = type ? xasprintf("Content-Type: %s", type) : NULL;
         const char *const lines[] = { "Accept: application/json", line, content };
         struct curl_slist *list = NULL;
-        for (size_t i = 0; i < (content ? 3 : 2); i++)
-                list = curl->append(list, lines[i]) ?: list;    /* without memory it stays as it is */
+        for (size_t i = 0; i < (content ? 3 : 2); i++) {
+                struct curl_slist *longer = curl->append(list, lines[i]);
+                if (longer)             /* without memory the list stays as it is */
+                        list = longer;
+        }
         explicit_bzero(line, strlen(line));
         return list;
 }

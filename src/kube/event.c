@@ -7,7 +7,6 @@
 #include "kube/internal.h"
 
 #include "base/hash.h"
-#include "base/stop.h"
 #include "base/time.h"
 
 

@@ -47,8 +47,6 @@ static void add_clocks(Text *t, const KubeMoment *m) {
         text_add(t, "; check chronyc tracking: the time service of EC2 is at 169.254.169.123");
 }
 
-/* ---- no answer ---- */
-
 static Cause explain_name(const KubeMoment *m, const char *error, Text *t) {
         text_add(t,
                  "the name of the API server, %s, does not resolve (%s); try resolvectl query %s. The VPC "
@@ -178,8 +176,6 @@ static Cause explain_curl(const KubeMoment *m, Text *t) {
         default:                                return explain_break(m, error, t);
         }
 }
-
-/* ---- an answer ---- */
 
 static Cause explain_unauthorized(const KubeMoment *m, const KubeIdentity *identity, Text *t) {
         const KubeAccess *a = m->access;

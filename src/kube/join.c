@@ -3,9 +3,7 @@
  * goes to the log at once, since the deadline may be minutes away. */
 #include "kube/internal.h"
 
-#include "base/backoff.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/time.h"
 
 #include <errno.h>

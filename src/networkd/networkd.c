@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/root.h"
 #include "base/run.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 

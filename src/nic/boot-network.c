@@ -2,7 +2,6 @@
  * The primary interface, from the snapshot or the metadata service → the links of systemd-networkd, until
  * all are as plan/links.c wants them. udev-net-manager decides meanwhile. */
 #include "base/lock.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "nic/plan/links.h"

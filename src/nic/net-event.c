@@ -7,7 +7,6 @@
 
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "host/host.h"

@@ -3,7 +3,6 @@
  * (kubernetes/kubernetes:pkg/kubelet/nodestatus/setters.go:MachineInfo,
  * pkg/kubelet/cm/node_container_manager_linux.go:GetNodeAllocatableReservation), without devices. */
 #include "plan/planner.h"
-#include "base/quantity.h"
 #include "base/str.h"
 #include "base/sysctl.h"
 #include "config/kubelet.h"

@@ -2,7 +2,6 @@
 /* NUMA nodes as kubelet counts them. On a Grace the driver adds GPU memory after the first config phase. */
 #include "plan/planner.h"
 #include "base/str.h"
-#include "base/version.h"
 
 /* One for the memory, the others for MIG instances. Four GH200 have 4 + 4 x 8 (NVIDIA/mlperf-common#16), a
  * GB200 tray 2 + 4 x 8 (kubernetes/kubernetes#135541). */

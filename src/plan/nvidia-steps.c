@@ -131,7 +131,7 @@ typedef struct Step {
         uint64_t after;                         /* AFTER() of its dependencies */
         uint64_t behind;                        /* dependencies that count only if planned */
         size_t wanted;                          /* FLAG() of the stack; 0: always */
-        unsigned seconds;                       /* 0: the deadline of the type */
+        uint16_t seconds;                       /* 0: the deadline of the type */
         bool lenient, optional, retry;          /* as in Action */
         bool counted, seen;                     /* it needs so many GPUs; it names them */
         bool reload;                            /* after daemon-reload */

@@ -2,7 +2,6 @@
 /* NVIDIA GPUs: contradictions and driver options. nvidia-steps.c has the steps. */
 #include "plan/devices.h"
 #include "base/str.h"
-#include "base/version.h"
 #include <errno.h>
 
 static void stack_done(Stack *s) {

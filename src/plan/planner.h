@@ -2,7 +2,7 @@
 #pragma once
 /* For planners, also those of nic/plan. devices.h and storage.h add to it. */
 #include "base/json.h"
-#include "base/version.h"
+#include "base/str.h"
 #include "plan/plan.h"
 
 /* The kernel limit for NAME=VALUE (torvalds/linux fs/exec.c: MAX_ARG_STRLEN, with pages of 4 KiB). */

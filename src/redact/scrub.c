@@ -21,8 +21,6 @@ void secrets_done(Secrets *s) {
         *s = (Secrets){};
 }
 
-/* ---- known values ---- */
-
 static void add_form(Secrets *s, const char *form) {
         if (strlen(form) < SECRET_MIN)
                 return;
@@ -161,8 +159,6 @@ static void scrub_known(Secrets *s, const char *text, size_t size, Text *out) {
         }
         text_add_bytes(out, text + from, size - from);
 }
-
-/* ---- patterns ---- */
 
 /* The part to hide, relative to the place of the search; size 0: nothing. */
 typedef struct Span { size_t begin, size; } Span;

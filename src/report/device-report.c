@@ -105,8 +105,6 @@ void found_put(json_t *status, const Status *s) {
                 json_object_set(status, "hugepages", pages);
 }
 
-/* ---- for people: a line each ---- */
-
 static void accelerator_text(Text *t, const Status *s) {
         const char *driver = s->accelerator.driver, *uuid = s->accelerator.cluster_uuid;
         size_t before = t->size, gpus = 0;

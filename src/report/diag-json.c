@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Diagnostics → FINDINGS of nodestrap-config(1), and SARIF as forges need it: a rule for each result, a file and
- * a line for each place
+ * Diagnostics → FINDINGS of nodestrap-config(1), and SARIF as forges need it: a rule for each result, a
+ * file and a line for each place
  * (https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support). Foreign
  * names and keys are escaped as on the console, since JSON may be printed on a terminal. */
 #include "report/diag-json.h"
@@ -50,8 +50,6 @@ json_t *findings_to_json(const Diag *diag) {
                 json_array_append_new(findings, finding_to_json(&diag->items[i]));
         return findings;
 }
-
-/* ---- SARIF ---- */
 
 #define SARIF_SCHEMA \
         "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -134,8 +134,6 @@ bool outlook_is_lost(const Root *root, JoinOutcome *ret) {
         return true;
 }
 
-/* ---- what `nodestrap status` says ---- */
-
 static bool is_idle(const Ongoing *ongoing) {
         return !ANY(work, ongoing->units, _ONGOING_MAX, *work != UNIT_IDLE) &&
                json_array_size(ongoing->processes) == 0;

@@ -17,8 +17,6 @@ static bool is_in(const char *phase, const char *phases) {
         return strstr(phases, phase);
 }
 
-/* ---- verdicts ---- */
-
 static bool has_action(const StatusRun *run, const char *phase, const char *outcome) {
         for (const StatusAction *a = run->actions; a && a->id; a++)
                 if (streq(a->phase, phase) && streq(a->outcome, outcome))

@@ -81,8 +81,6 @@ static Verdict verdict_make(const Report *report) {
         return v;
 }
 
-/* ---- for people ---- */
-
 static char *last_line(const Verdict *v, const Report *report, double seconds) {
         const Results *r = report->results;
         if (v->exit_code != EXIT_DONE) {

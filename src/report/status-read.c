@@ -25,8 +25,6 @@ char *number_or_none(int64_t n) {
         return n < 0 ? xstrdup("") : xasprintf("%lld", (long long)n);
 }
 
-/* ---- lists ---- */
-
 /* key: of a member of an object; else "". */
 typedef void Reader(void **memory, const char *key, const json_t *value, void *ret);
 

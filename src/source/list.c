@@ -2,7 +2,7 @@
  * A list of sources, of the boot or of the image. A line is one, or "config-cache FILE". */
 #include "source/source.h"
 
-#include "base/guard.h"
+#include "base/root.h"
 #include "base/str.h"
 
 #include <errno.h>

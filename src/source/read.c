@@ -5,7 +5,7 @@
  * no query and no fragment. */
 #include "source/source.h"
 
-#include "base/guard.h"
+#include "base/root.h"
 #include "base/str.h"
 
 #include <errno.h>

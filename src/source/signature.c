@@ -25,8 +25,6 @@ void signatures_done(Signatures *s) {
         *s = (Signatures){};
 }
 
-/* ---- reading ---- */
-
 typedef struct Piece { const char *s; size_t n; } Piece;
 
 static const char *find_last(Piece in, const char *text) {
@@ -187,8 +185,6 @@ char *signature_text(const Signature *s) {
                         text_add(&t, "%s%s %s", n++ == 0 ? ", for " : ", ", bound[i], bound[i + 1]);
         return text_take(&t);
 }
-
-/* ---- writing ---- */
 
 bool signature_field_is_valid(const char *field, const char *value) {
         static const char lower[] = "abcdefghijklmnopqrstuvwxyz0123456789-",

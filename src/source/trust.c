@@ -2,7 +2,7 @@
  * TRUSTED_DIR → Trust. Any file in it turns the check on, and an unusable one is an error. */
 #include "source/signature.h"
 
-#include "base/guard.h"
+#include "base/root.h"
 #include "base/hash.h"
 #include "base/paths.h"
 #include "base/str.h"

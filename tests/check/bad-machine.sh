@@ -159,7 +159,7 @@ usage() {
         ok "one line: $1" same_word "$(last_line)" "nodestrap: failed (2 EUSAGE) at $1"
         ok "no other: $1" same_word "$(wc -l <"$tmp/err")" 1
 }
-usage 'start: there is no command "innit"; see nodestrap --help; did you mean init?' innit
+usage 'start: command "innit" is not known; see nodestrap --help; did you mean init?' innit
 usage 'start: init takes no "user-data.yaml" behind its name; name a source by -c, as in -c file://PATH' init user-data.yaml
 usage 'start: status takes no "it all" behind its name; see nodestrap status --help' status it all
 usage 'start: no command given; nodestrap --help lists them'

@@ -135,7 +135,7 @@ ok 'a line end in it is' fails 2 EUSAGE 'has a control character' --cluster-name
 ok 'an empty role is' fails 2 EUSAGE '--role-arn is empty' --cluster-name demo --role-arn ''
 ok '--root is not for it' fails 2 EUSAGE 'token does not take --root' --cluster-name demo --root /
 ok 'nor is its own for others' eval '! "$nodestrap" plan --cluster-name demo 2>"$tmp/err" && says "plan does not take --cluster-name"'
-ok "nodeadm has no such command" eval 'ln -s "$nodestrap" "$tmp/nodeadm"; ! "$tmp/nodeadm" token --cluster-name demo 2>"$tmp/err" && says "there is no command"'
+ok "nodeadm has no such command" eval 'ln -s "$nodestrap" "$tmp/nodeadm"; ! "$tmp/nodeadm" token --cluster-name demo 2>"$tmp/err" && says "is not known"'
 
 # ---- a web identity ----
 mock4

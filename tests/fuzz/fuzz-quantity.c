@@ -2,7 +2,6 @@
  * A text of a user about resources → a quantity, and its canonical form, which means the same. */
 #include "base/str.h"
 #include "plan/planner.h"
-#include "base/quantity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,6 @@
 #include "host/detect.h"
 
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 

@@ -3,7 +3,6 @@
 /* In place of src/base/time.c and src/base/backoff.c. Time passes only in a sleep, and by a microsecond
  * with each look at the clock, so that every loop with a deadline ends. One source file of a
  * program includes it. */
-#include "base/backoff.h"
 #include "base/str.h"
 #include "base/time.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aws/internal.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Two texts and what differs between them, as diff -u has it. */
-#include "base/lines.h"
+#include "base/str.h"
 #include "test.h"
 
 static char *diff(const char *old, const char *new) {

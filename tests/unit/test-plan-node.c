@@ -3,7 +3,7 @@
  * (nodestatus.MachineInfo and eviction.ParseThresholdConfig of Kubernetes 1.37), and the API server wrote
  * their quantities. Sizes of arrays to be made follow from the rules of the programs that make them. */
 #include "plan/planner.h"
-#include "base/quantity.h"
+#include "base/str.h"
 #include "sample.h"
 
 #define MIB (1ULL << 20)

@@ -5,7 +5,7 @@
 #include "source/signature.h"
 #include "source/source.h"
 
-#include "base/guard.h"
+#include "base/root.h"
 #include "base/hash.h"
 #include "base/paths.h"
 #include "base/str.h"

@@ -5,7 +5,6 @@
 
 #include "test.h"
 #include "base/run.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 

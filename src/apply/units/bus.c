@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "base/run.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -412,8 +411,6 @@ void unit_disconnect(Unit *u) {
         for (size_t i = 0; i < u->n_blockers; i++)
                 u->blockers[i] = sd_bus_slot_unref(u->blockers[i]);
 }
-
-/* ---- GetBefore: jobs that must end before this one begins ---- */
 
 char *job_blockers(Unit *u) {
         sd_bus *bus = u->task->apply->bus->bus;
