@@ -49,7 +49,8 @@ const FlagRow flag_rows[_FLAG_MAX] = {
         [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write each planned file below DIR",
                                       TEXT(write_to) },
         [FLAG_SHOW_SECRETS]       = { "show-secrets", "",
-                                      "print secret values, too; for root or the owner of the sources",
+                                      "print secret values, too; for root or the owner of the sources, with "
+                                      "--instance-type for all",
                                       ON(show_secrets) },
         [FLAG_SHOW_DIFF]          = { "show-diff", "", "print the lines that change in each file",
                                       ON(show_diff) },
@@ -102,7 +103,7 @@ const FlagRow flag_rows[_FLAG_MAX] = {
                                       .letter = 'a', TEXT(action) },
         [FLAG_INTERFACE]          = { "interface", "NAME", "set up this interface", .letter = 'i',
                                       TEXT(interface) },
-        [FLAG_ROOT]               = { "root", "DIR", "use DIR as /, for /proc and /sys, too", TEXT(root) },
+        [FLAG_ROOT]               = { "root", "DIR", "use DIR as /, also for /proc and /sys", TEXT(root) },
         [FLAG_ASK]                = { "ask", "", "also start kubelet and containerd on the files; as root",
                                       ON(ask) },
         [FLAG_DEVELOPMENT]        = { "development", "", "print debug messages", ON(development) },

@@ -53,7 +53,7 @@ static const Command commands[_COMMAND_MAX] = {
                 .words = "doctor", .use = USE_BEFORE,
                 .help = HELP("[OPTION...]", "Test an image or a machine for a boot",
                              "Names missing programs, units and modules, and versions that do not fit. "
-                             "Exits with 70 if a boot would fail.",
+                             "Exits with 70 if a boot would fail; with --strict also at a warning.",
                              "doctor\n"
                              "doctor --root /mnt --instance-type p5.48xlarge --strict"),
                 .names = OURS, .flags = LOADS | MODELS | BIT(OUTPUT) | BIT(ASK), .sample = true,
@@ -99,7 +99,7 @@ static const Command commands[_COMMAND_MAX] = {
         [CONFIG_SIGN] = {
                 .words = "config sign", .use = USE_BEFORE,
                 .help = HELP("-k KEY.pem [OPTION...]", "Print the sources as signed user data",
-                             "Unbound, the signature counts on each machine that trusts the key.",
+                             "Unbound, the signature is valid on each machine that trusts the key.",
                              "config sign -k ops.pem -c user-data >signed\n"
                              "config sign -k ops.pem -c user-data --cluster training -o signed"),
                 .names = OURS,
@@ -110,7 +110,7 @@ static const Command commands[_COMMAND_MAX] = {
         [CONFIG_VERIFY] = {
                 .words = "config verify", .use = USE_BEFORE,
                 .help = HELP("[OPTION...]", "Print who signed the sources, and for whom",
-                             "Exits with 11 and the reason if the signature does not count.",
+                             "Exits with 11 and the reason if the signature is not valid.",
                              "config verify -c signed\n"
                              "config verify -k ops.pub -c signed"),
                 .names = OURS, .flags = ROOT | BIT(CONFIG_SOURCE) | BIT(KEY),
@@ -149,8 +149,8 @@ static const Command commands[_COMMAND_MAX] = {
         [STATUS] = {
                 .words = "status", .use = USE_AFTER,
                 .help = HELP("[OPTION...]", "Show what this boot did, and what it is doing",
-                             "Prints the verdict, the cause of a failure and what to do next, in eight "
-                             "lines.",
+                             "Prints the verdict, the cause of a failure and what to do next, in at most "
+                             "eight lines.",
                              "status --long\n"
                              "status --bundle node.tar.gz"),
                 .names = OURS, .flags = ROOT | BIT(OUTPUT) | BIT(BUNDLE) | BIT(EXIT_CODE) | BIT(FOLLOW) |
@@ -161,7 +161,8 @@ static const Command commands[_COMMAND_MAX] = {
         [EXPLAIN] = {
                 .words = "explain", .use = USE_AFTER,
                 .help = HELP("WORD...", "Print the manual on a code, a warning or a key",
-                             "Needs no man: the texts are those of nodestrap-codes(7) and NodeConfig(5).",
+                             "Works without man: the texts are those of nodestrap-codes(7) and "
+                             "NodeConfig(5).",
                              "explain EFABRIC\n"
                              "explain hugePages.mode driver-options"),
                 .names = OURS, .flags = ROOT, .takes_words = true,
@@ -203,7 +204,7 @@ static const Command commands[_COMMAND_MAX] = {
         },
         [ABOUT_VERSION] = {
                 .words = "version", .use = USE_PROGRAM,
-                .help = HELP("[OPTION...]", "Print the version", "The commit stands behind it in brackets.",
+                .help = HELP("[OPTION...]", "Print the version", "The commit follows in brackets.",
                              "version\nversion --output json"),
                 .names = OURS, .flags = EVERY | BIT(OUTPUT),
                 .last = STAGE_START, .run = command_version,

@@ -19,7 +19,7 @@ try "there are options to compare" test "$(flags | wc -l)" -gt 10
 help_says() { "${NODESTRAP:-$top/build/nodestrap}" "${@:2}" --help | grep -F -- "$1"; }
 try "help is of the command: init takes URIs alone" help_says 'file://PATH; repeatable (default: the sources of' init
 try "others also a path" help_says 'file://PATH, PATH, or - for stdin; repeatable' plan
-try "a schema is strict otherwise" help_says '--strict                 print a closed one, for editors' config schema
+try "a schema is strict otherwise" help_says '--strict                 print one that refuses unknown keys, for' config schema
 try "sarif is for config check" help_says '--output FORMAT          print text (default), json or sarif' config check
 try "pictures are for status" help_says '--output FORMAT          print text (default), json, svg or metrics' status
 try "and neither for plan" help_says '--output FORMAT          print text (default) or json' plan
@@ -103,7 +103,7 @@ if command -v zsh >/dev/null; then
         try "help offers them, too" has_all "$(zsh_line nodestrap help '')" plan config version
         try "and words of config" has_all "$(zsh_line nodestrap help config '')" check sign
         try "config its words" diff <(zsh_line nodestrap config '' | sort) <(printf '%s\n' check dump example schema sign verify)
-        try "options with their help" has_all "$(zsh_line nodestrap config check --)" '--partial:check a drop-in: required keys may be missing' '--root:use DIR as /, for /proc and /sys, too'
+        try "options with their help" has_all "$(zsh_line nodestrap config check --)" '--partial:check a drop-in: required keys may be missing' '--root:use DIR as /, also for /proc and /sys'
         try "of the command alone" bash -c '! grep -q "^--instance-type:" <<<"$1" && grep -q "^--skip:" <<<"$1"' x "$(zsh_line nodestrap init --)"
         try "forms" diff <(zsh_line nodestrap config check --output '' | sort | xargs) <(echo json sarif text)
         try "types" has_all "$(zsh_line nodestrap plan --instance-type '')" p5.48xlarge g6.xlarge
