@@ -99,6 +99,6 @@ _must_check_ _nonnull_ int root_replace_volatile(const Root *r, const char *path
                                                  size_t size, mode_t mode);
 
 /* Could only root make the file at this path? 1: the file and all directories above belong to root (below
- * another root: to its owner), none is a link, and other users can write only to a sticky one. 0: *ret_why,
- * which the caller frees: "/etc/nodestrap may be written by others than root". path is absolute. */
+ * another root: to its owner), and none is a link. Others can write only to a sticky one. 0: *ret_why, which
+ * the caller frees: "/etc/nodestrap may be written by others than root". path is absolute. */
 _must_check_ _nonnull_ int path_is_guarded(const Root *root, const char *path, char **ret_why);

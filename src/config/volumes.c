@@ -22,8 +22,6 @@ _printf_(4, 5) static void complain(Check *c, size_t i, const char *key, const c
         config_report(c->merge, c->diag, path, text);
 }
 
-/* ---- devices ---- */
-
 static bool is_lower_or_digit(char c) {
         return (c >= 'a' && c <= 'z') || is_digit(c);
 }
@@ -75,8 +73,6 @@ static void check_device(Check *c, size_t i) {
                 complain(c, i, "device", "%s is also the device of " VOLUMES "[%zu]: write one entry with "
                                          "several mountTargets", shown, before);
 }
-
-/* ---- targets ---- */
 
 static bool lies_below(const char *path, const char *above) {
         size_t n = strlen(above);
@@ -205,8 +201,6 @@ static void check_targets(Check *c) {
         for (size_t i = 0; i < n; i++)
                 free(all[i].path);
 }
-
-/* ---- entries ---- */
 
 bool volumes_validate(const Merge *m, Diag *diag) {
         _cleanup_(json_decrefp) json_t *devices = json_object(), *folders = json_object();

@@ -60,8 +60,6 @@ void checks_done(Checks *c) {
         *c = (Checks){};
 }
 
-/* ---- for people and programs ---- */
-
 #define WIDTH     100U          /* columns of the table, as far as words allow */
 #define INDENT    9U            /* of lines below a row: the column of the verdict */
 #define CODE      18U /* its column, unless a code is longer, as those of planner warnings are */
@@ -73,8 +71,6 @@ void checks_done(Checks *c) {
 
 /* Within a verdict, the order of the looks. */
 static const CheckVerdict order[] = { CHECK_FAILED, CHECK_WARNING, CHECK_UNKNOWN, CHECK_OK };
-
-/* ---- words ---- */
 
 static size_t column(const Text *t) {
         size_t n = 0;
@@ -129,8 +125,6 @@ char *types_text(char *const *types) {
                : n == 2 ? xasprintf("%s and %s", types[0], types[1])
                         : xasprintf("%s and %zu more", types[0], n - 1);
 }
-
-/* ---- rows ---- */
 
 static void add_row(Text *t, const Check *c, size_t width) {
         add_shown(t, check_verdict_to_string(c->verdict), INDENT);

@@ -27,8 +27,6 @@ void image_done(Image *i) {
         *i = (Image){};
 }
 
-/* ---- architecture ---- */
-
 static unsigned image_machine(const Root *root) {
         /* kubelet last: people download it by hand, so it may have the wrong architecture. */
         static const char *const programs[] = { "/usr/lib/systemd/systemd", "/lib/systemd/systemd",
@@ -48,8 +46,6 @@ static bool has_names(const Root *root, const char *folder) {
         _strv_ char **names = root_names(root, folder);
         return names;
 }
-
-/* ---- kernels ---- */
 
 /* A removed kernel leaves a directory with modules that no package owns. */
 static bool is_kernel(const Root *root, const char *name) {
@@ -129,8 +125,6 @@ static char *boot_kernel(const Image *image) {
         return loader_kernel(image->root, image->kernels) ?: only_kernel(image->root, image->kernels);
 }
 
-/* ---- what comes at boot ---- */
-
 /* A boot that has chosen one removes the others (awslabs/amazon-eks-ami: resolve-nvidia-driver.sh). */
 static char **find_trees(const Root *root) {
         static const char *const trees[] = { "/opt/nvidia/current", "/opt/nvidia/lts", "/opt/nvidia/pb" };
@@ -186,8 +180,6 @@ int image_open(const Root *root, bool running, Image *ret, Diag *diag) {
         drivers_find(ret);
         return 0;
 }
-
-/* ---- the instance types that it serves: those of its architecture and drivers, and two plain ones ---- */
 
 #define PRODUCT_NAME "/sys/devices/virtual/dmi/id/product_name"
 

@@ -92,7 +92,7 @@ def program():
                 verdicts.update(CODE.findall(value))
         if path == "src/report/phases.c":   # of a phase, and of the boot
             for value in re.findall(r"(?:return|verdict = |entry_new\(JOIN,)([^;]*);", text):
-                verdicts.update(w for w in re.findall(r'"([a-z]+(?: [a-z]+)?)"', value) if w not in ("phase", "verdict", "skipped"))
+                verdicts.update(w for w in re.findall(r'"([a-z]+(?: [a-z]+)?)"', value) if w not in ("phase", "verdict", "skipped", "steps"))
     warnings.update(word.strip('"') for word in MISSED.findall(read("src/plan/action.c")))
     return warnings, health, verdicts, set(words_of(read("src/apply/task.c"), "outcome")), unseen
 
