@@ -72,7 +72,7 @@ static void apply_interrupt(Apply *a) {
                 }
         }
         if (!diag_first_error(a->diag) && a->n > 0)
-                (void)diag_error(a->diag, -EINTR, CAUSE_INTERRUPTED, "stopped by %s before the first action",
+                (void)diag_error(a->diag, -EINTR, CAUSE_INTERRUPTED, "stopped by %s before the last action",
                                  stop_name(a->interrupted));
         for (size_t i = 0; i < a->n; i++)
                 if (a->tasks[i].state == TASK_PENDING)

@@ -58,7 +58,7 @@ _must_check_ _nonnull_ int apply_with(const Executor *table, const Root *root, c
                                       Diag *diag);
 
 /* task.c */
-_must_check_ _nonnull_ uint64_t task_limit(const Task *t);
+_must_check_ _nonnull_ uint64_t task_limit(const Task *t);        /* in µs */
 /* Have all dependencies ended as required? taken_too: a file may be staged with its dependencies, as
  * publishing keeps the order. */
 _must_check_ _nonnull_ bool task_ready(const Task *t, bool taken_too);

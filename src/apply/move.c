@@ -458,7 +458,7 @@ static int move(const Moving *m) {
 static int file_renew(const Moving *m, const Source *s, const char *path) {
         _free_ char *data = NULL,
                     *there = xasprintf("%s/%s%s", m->target, s->move->name, path + strlen(s->move->from));
-        struct stat st;
+        struct stat st = {};
         size_t size = 0;
         int fd = root_open(m->work->root, path, O_PATH | O_NOFOLLOW),
             r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;

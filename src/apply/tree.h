@@ -6,6 +6,7 @@
 
 /* Opens a directory; shows what is mounted there. A descriptor or a negative errno. */
 _must_check_ _nonnull_ int tree_open(int dir, const char *name);
+/* Sorted names without "." and "..". */
 _must_check_ _nonnull_ int tree_list(int dir, char ***ret);
 /* Removes an entry recursively; 0 if missing. */
 _must_check_ _nonnull_ int tree_remove(int dir, const char *name, char **ret_where);

@@ -37,7 +37,7 @@ int work_miss(Work *w, int r, Cause cause, const char *code, const char *format,
         _printf_(5, 6);
 /* Shortly before the deadline: waits end here themselves, to report what they saw. */
 _must_check_ _nonnull_ uint64_t work_patience(const Work *w);
-/* Current work, for the deadline message: "waiting for udev to let go of nvme1n1". false: abandoned; do
+/* Current work, for the deadline message: "waiting for udev to release nvme1n1". false: abandoned; do
  * nothing more. */
 bool work_at(Work *w, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
 /* Result if the task is cancelled from here on: found and also (both taken) for result and message, and the
@@ -47,6 +47,7 @@ _nonnull(1) void work_draft(Work *w, json_t *found, Cause cause, char *also);
 _must_check_ _nonnull_ bool work_pause(Work *w, uint64_t usec);
 /* work_at(), and a log message every 10 s of a task. */
 void work_progress(Work *w, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
+/* A new string vector. */
 char **command(const char *word, ...) __attribute__((sentinel, warn_unused_result));
 /* work_run() that returns stdout (at most 64 KiB). */
 _must_check_ _nonnull(1, 3, 4) int work_ask(Work *w, Cause cause, const char *what, char *const *argv,

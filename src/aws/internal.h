@@ -73,7 +73,7 @@ typedef struct QueryService {
         const char *other_bundle;       /* a variable beside AWS_CA_BUNDLE, or NULL */
         Cause cause, endpoint_cause;    /* of failures; of an invalid region or endpoint */
         /* nodeadm (AWS SDK for Go) refuses a setting that is neither true nor false; to the AWS CLI it is
-         * false. */
+         * false. It also refuses FIPS where no such endpoint is known. */
         bool strict;
 } QueryService;
 extern const QueryService sts_api, ec2_api;

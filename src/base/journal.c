@@ -160,7 +160,11 @@ char **journal_tail(const char *unit, uint64_t since_usec, size_t max) {
         char **clean = NULL;
         STRV_FOREACH(line, lines) {
                 _free_ char *hidden = line_hide(*line);
-                strv_push(&clean, line_clean(hidden, strlen(hidden)));
+                char *text = line_clean(hidden, strlen(hidden));
+                if (*text)
+                        strv_push(&clean, text);
+                else
+                        free(text);
         }
         return clean;
 }

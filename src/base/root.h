@@ -100,5 +100,5 @@ _must_check_ _nonnull_ int root_replace_volatile(const Root *r, const char *path
 
 /* Could only root make the file at this path? 1: the file and all directories above belong to root (below
  * another root: to its owner), and none is a link. Others can write only to a sticky one. 0: *ret_why, which
- * the caller frees: "/etc/nodestrap may be written by others than root". path is absolute. */
+ * the caller frees: "/etc/nodestrap may be written by others than root". Or a negative errno. */
 _must_check_ _nonnull_ int path_is_guarded(const Root *root, const char *path, char **ret_why);

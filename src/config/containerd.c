@@ -313,7 +313,7 @@ static void report_unknown(const Reading *r, const char *section, const char *ke
                 return;
         }
         name = path_format(path);
-        if (row && !streq(row->key, key))
+        if (row && has_row(r->given, row))      /* known, in another case */
                 fault = xasprintf("this containerd ignores it: it reads %s", row->key);
         else if (row)
                 fault = xasprintf("this containerd ignores it: it is %s 2.%d",

@@ -111,19 +111,20 @@ static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag)
                 add_lines(origins, written, toml, &lines, &containerd_config_path, &left);
         if (origins->toml_block == '|' && one)
                 add_lines(origins, written, one, &lines, &containerd_config_path, &left);
-        json_decref(m->toml_one);
-        m->toml_one = NULL;             /* of several documents the text has the spelling of the table */
         if (!m->toml || is_empty_map(m->toml)) {
                 json_t *old = merge_find(m, "spec.containerd");
                 if (!is_empty_map(toml) || !json_object_get(old, "config"))
                         json_object_set(old, "config", text);
                 json_decref(m->toml);
                 m->toml = TAKE_PTR(toml);
+                json_decref(m->toml_one);
                 m->toml_one = TAKE_PTR(one);
                 m->origins.toml_block = origins->toml_block;
                 m->origins.toml_line = origins->toml_line;
         } else if (!is_empty_map(toml)) {
                 json_merge_deep(m->toml, toml);
+                json_decref(m->toml_one);
+                m->toml_one = NULL;     /* of several documents the text has the spelling of the table */
                 m->toml_mixed = true;
                 m->origins.toml_block = 0;
         }

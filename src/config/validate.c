@@ -219,14 +219,16 @@ static bool is_profile(const char *s, size_t n) {
 }
 
 static bool is_mig(const char *s) {
-        for (bool more = *s && !streq(s, "off"); more; more = *s == ',', s += more) {
+        if (streq(s, "off"))
+                return true;
+        for (bool more = *s; more; more = *s == ',', s += more) {
                 s += strspn(s, " ");
                 size_t n = strcspn(s, ", ");
                 if (!is_profile(s, n))
                         return false;
                 s += n + strspn(s + n, " ");
         }
-        return !*s || streq(s, "off");
+        return !*s;
 }
 
 /* A user who writes it hardly means the profile of that number. */

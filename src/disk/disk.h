@@ -71,6 +71,7 @@ _must_check_ _nonnull_ int raid_member_parse(const void *block, uint64_t offset,
 /* Without the host: "kubernetes" of "ip-10-0-0-1:kubernetes" (mdadm(8), --homehost). */
 _nonnull_ const char *raid_short_name(const char *name);
 
+/* Reads all of size. NULL, or an error text that the caller frees. */
 _must_check_ _nonnull_ char *disk_read(int fd, void *data, size_t size, uint64_t offset);
 /* *ret_first: the first non-zero byte that was seen, or size. *ret_marked: our mark was seen. NULL, or a read
  * error that the caller frees. */

@@ -159,9 +159,10 @@ void prober_ask(Prober *p, const Probed *all, size_t n, uint64_t timeout_usec) {
 
 /* 1: a message came, 0: the time is up, or a negative errno. */
 static int wait_for_answer(const Prober *p) {
-        int r = 0;
-        while (r == 0 && now_usec() < p->until_usec)
+        int r;
+        do                      /* also past the deadline: answers may lie in the socket */
                 r = stop_wait(p->fd, p->until_usec);
+        while (r == 0 && now_usec() < p->until_usec);
         return r;
 }
 

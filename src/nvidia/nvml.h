@@ -116,7 +116,7 @@ _must_check_ _nonnull_ int nvml_default_clocks(NvmlDevice device, unsigned *ret_
 _must_check_ int nvml_set_application_clocks(NvmlDevice device, unsigned memory, unsigned graphics);
 _must_check_ int nvml_reset_application_clocks(NvmlDevice device);
 
-/* ---- licences of GRID drivers ---- */
+/* ---- licences of GRID drivers, after nvml_open() ---- */
 typedef struct NvmlLicense {
         bool supported;                 /* false: not a GRID driver */
         bool licensed;

@@ -311,7 +311,7 @@ int plan_promise(Plan *plan, const Host *host, const Promise *p, Diag *diag) {
                              "than %u fails", what, type, p->said);
                 return 0;
         }
-        _free_ char *text = xasprintf("expects %u %s%s, but a %s has %d: the boot fails", p->said, what,
+        _free_ char *text = xasprintf("expects %u %s%s, but a %s has at most %d: the boot fails", p->said, what,
                                       p->said == 1 ? "" : "s", type, p->has);
         if (!p->tainted)
                 return diag_error_at(diag, -EINVAL, p->cause, NULL, p->path, "%s", text);

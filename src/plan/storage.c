@@ -98,7 +98,8 @@ static char *why_filled(const Stores *s, const Device *d) {
         case STEP_ASSEMBLE:
                 return xstrdup("new file system, if the array is blank");
         case STEP_UNKNOWN:
-                return why_unknown(s, "new file system, if the disk is blank");
+                return why_unknown(s, d->array ? "new file system, if the array is blank"
+                                               : "new file system, if the disk is blank");
         default:
                 return xasprintf("new file system on blank %s", label);
         }

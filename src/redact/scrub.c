@@ -403,9 +403,13 @@ static void scrub_patterns(const char *text, size_t size, Text *out) {
                         i++;
                         continue;
                 }
-                bool list = text[i + span.begin] == '[';
+                const char *value = text + i + span.begin;
+                size_t mark = *value == '[' ? mark_length(value + 1, span.size - 1) : 0;
                 text_add_bytes(out, text + from, i + span.begin - from);
-                text_add(out, list ? "[\"" HIDDEN "\"]" : HIDDEN);
+                if (mark > 0)           /* escaped quotes stay escaped */
+                        text_add(out, "[%.*s" HIDDEN "%.*s]", (int)mark, value + 1, (int)mark, value + 1);
+                else
+                        text_add(out, *value == '[' ? "[\"" HIDDEN "\"]" : HIDDEN);
                 i += span.begin + span.size;
                 from = i;
         }

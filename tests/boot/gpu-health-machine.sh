@@ -104,6 +104,6 @@ try "EFA that is slower than the driver: the node comes up" node_starts
 try "and is well" shown '^Health: well'
 power_on g4dn
 try "g4dn comes up" node_starts
-try "g4dn: EFA does not, and that is no fault" shown "^GPUDirect: no, NVIDIA's proprietary"
+try "g4dn: EFA does not, and that is no fault" shown "^GPUDirect: no, the proprietary NVIDIA kernel module"
 
 finish

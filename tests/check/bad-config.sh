@@ -18,7 +18,7 @@ none='add one to the user data'
 bad 'an empty user data' 10 ENOCONFIG source "no NodeConfig found in user-data (empty)" </dev/null
 bad 'a script alone' 10 ENOCONFIG source "$none" <<<$'#!/bin/sh\nexport PASSWORD=CANARYscript'
 ok 'a script alone: it is called a script' says 'user-data: foreign-data: this is a script by its first line'
-none='user-data: this is base64 again behind its outer layer'
+none='user-data: this is base64 once more behind its outer layer'
 bad 'base64 twice' 10 ENOCONFIG source "$none" < <(good | base64 | base64 -w 0)
 bad 'gzip twice' 10 ENOCONFIG source "${none/base64/gzip}" < <(good | gzip | gzip | base64)
 none='add one to the user data'
@@ -168,8 +168,8 @@ refused g6.xlarge 11 EINVALID "spec.kubelet.flags[0]: kubelet 1.33.4 exits with 
         < <(kubelet '{flags: ["--feature-gates=CPUManager=true"]}')
 refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, but this machine (class single) has no NVSwitch" < <(nvidia 'fabric: {manager: on}')
 refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: expects 1 EFA device, but a g6.xlarge has 0: the boot fails' < <(instance 'network: {efa: {mode: require}}')
-refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: expects 64 EFA devices, but a p5.48xlarge has 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')
-refused p5.48xlarge 30 EDISKS 'spec.instance.localStorage.expectedDisks: expects 9 instance stores, but a p5.48xlarge has 8: the boot fails' < <(instance 'localStorage: {expectedDisks: 9}')
+refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: expects 64 EFA devices, but a p5.48xlarge has at most 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')
+refused p5.48xlarge 30 EDISKS 'spec.instance.localStorage.expectedDisks: expects 9 instance stores, but a p5.48xlarge has at most 8: the boot fails' < <(instance 'localStorage: {expectedDisks: 9}')
 refused p5.48xlarge 33 EFABRIC "$gpu.fabric.gate: fabric-gate: kubelet waits for a fabric that nothing here starts" < <(nvidia 'fabric: {manager: off}')
 refused p5.48xlarge 11 EINVALID 'spec.kubelet.config: reserved-too-much: kubelet cannot start: of cpu it reserves 640' < <(kubelet '{config: {kubeReserved: {cpu: "640"}}}')
 

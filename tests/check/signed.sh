@@ -73,7 +73,7 @@ checked() { "$nodestrap" config check -c "file://$tmp/user-data" 2>"$tmp/err" &&
 cannot() { local words=$1; shift; ! "$nodestrap" config sign "$@" >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/out" ] && says "$words"; }
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$tmp/rsa.pem" -out "$tmp/aws.crt" -subj '/CN=ec2' -days 1 2>/dev/null
 openssl pkey -in "$tmp/ours.pem" -aes256 -passout pass:CANARYpass -out "$tmp/locked.pem"
-ok 'no key' cannot 'takes -k KEY.pem' -c "file://$tmp/config"
+ok 'no key' cannot 'needs a private key: -k KEY.pem' -c "file://$tmp/config"
 ok 'a key of RSA' cannot 'it is not an Ed25519 private key' -k "$tmp/rsa.pem" -c "file://$tmp/config"
 ok 'a public one' cannot 'it is not an Ed25519 private key' -k "$tmp/ours.pub" -c "file://$tmp/config"
 ok 'one with a passphrase' cannot 'it has a passphrase' -k "$tmp/locked.pem" -c "file://$tmp/config"

@@ -45,7 +45,7 @@ ok "another configuration than at boot is told" tells "the last run of this boot
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
         chmod 755 "$tmp"; setpriv --reuid=65534 --clear-groups "$nodestrap" plan --output json --root "$root" >"$tmp/out" 2>"$tmp/err"; code=$?
         ok "another user is told of what he may not read" tells "this user may not read it, so its settings are missing here"
-        ok "and that the plan differs for it" tells "this user may not read all of its sources"
+        ok "and that the plan differs for it" tells "you may not read all of its sources"
 fi
 ln -sf "$(realpath "$nodestrap")" "$tmp/nodeadm"; "$tmp/nodeadm" config dump --root "$root" >"$tmp/out" 2>"$tmp/err"
 ok "called nodeadm, it reads the user data alone" max_pods ''

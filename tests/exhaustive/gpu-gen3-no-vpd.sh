@@ -4,7 +4,7 @@
 # imds: imds-m5
 # gpu: p6-b200 gen3 no-vpd bridges-by-id=1
 # tree: enabled gpu
-# console: nodestrap: failed \(33 EFABRICMANAGER\) at start-unit:nvidia-fabricmanager.service: .*its ExecCondition= /etc/eks/nvidia-fabricmanager-condition.sh \(status 1\) said no
+# console: nodestrap: failed \(33 EFABRICMANAGER\) at start-unit:nvidia-fabricmanager.service: .*its ExecCondition= /etc/eks/nvidia-fabricmanager-condition.sh \(status 1\) failed
 # A p6-b200.48xlarge without vital product data (NVIDIA/gpu-driver-container#606), with an image of autumn 2026. The image gives fabric manager
 # a condition that finds no switch and skips it (awslabs/amazon-eks-ami, nvidia-fabricmanager-condition.sh). Without a fabric every CUDA call
 # fails, so the node does not join, and the console names the script that said no.

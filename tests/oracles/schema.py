@@ -119,7 +119,7 @@ DECODER_ONLY = {
     "spec.cluster.name": "needed in the merged whole", "spec.cluster.apiServerEndpoint": "needed in the merged whole",
     "spec.cluster.certificateAuthority": "needed, and base64", "spec.cluster.cidr": "needed, and an address",
     "spec.cluster": "holds what is needed", "spec": "holds what is needed",
-    "spec.kubelet.maxPodsExpression": "CEL",
+    "spec.kubelet.maxPodsExpression": "CEL", "spec.kubelet.flags": "begin with --, or are the value of one", "spec.kubelet.flags[]": "the same",
     "spec.cluster.enableOutpost": "needs an id", "spec.containerd.config": "TOML",
     "spec.instance.localStorage.mountPath": "folders of the system",
     "spec.instance.storage.volumes": "items are whole", "spec.instance.storage.volumes[]": "items are whole", "spec.instance.storage.volumes[].device": "needed, a device",

@@ -873,7 +873,7 @@ TEST(efa) {
         sample_plan(&b.s);
         ASSERT_TRUE(!sample_warned(&b.s, "efa-unknown"));
         b.s.config.instance.expected_efa = 64;
-        refused(&b, CAUSE_EFA, "spec.instance.network.efa.expectedDevices", "expects 64 EFA devices, but a p5.48xlarge has 32: the boot fails");
+        refused(&b, CAUSE_EFA, "spec.instance.network.efa.expectedDevices", "expects 64 EFA devices, but a p5.48xlarge has at most 32: the boot fails");
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
         ASSERT_TRUE(sample_warned(&b.s, "too-many-efa"));

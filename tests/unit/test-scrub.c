@@ -122,7 +122,7 @@ TEST(assignments) {
         ASSERT_PLAIN("?X-Amz-Security-Token=a%2Fb&X=1", "?X-Amz-Security-Token=(hidden)&X=1");
         ASSERT_PLAIN("X-Meta-Token = [ \"a\", \"b]\" ]", "X-Meta-Token = [\"(hidden)\"]");
         ASSERT_PLAIN("token: [\n  'a]',\n  'b' ] c", "token: [\"(hidden)\"] c");
-        ASSERT_PLAIN("\"{\\\"tokens\\\": [\\\"a]\\\", \\\"b\\\"], 1}\"", "\"{\\\"tokens\\\": [\"(hidden)\"], 1}\"");
+        ASSERT_PLAIN("\"{\\\"tokens\\\": [\\\"a]\\\", \\\"b\\\"], 1}\"", "\"{\\\"tokens\\\": [\\\"(hidden)\\\"], 1}\"");
         ASSERT_PLAIN("token: [\"a, b\nnext", "token: [\"(hidden)\"]\nnext");
         ASSERT_PLAIN("\"text\": \"password=a\\\"b c\"", "\"text\": \"password=(hidden) c\"");
         ASSERT_PLAIN("password==x", "password==(hidden)");

@@ -152,9 +152,9 @@ try "a file system of another kind" refuses "carries ext2 file system \"old\"" <
 wipe 1; mkfs.ext4 -q -F -L kubernetes "/dev/${disk[1]}"; dd if=/dev/zero of="/dev/${disk[1]}" bs=4k seek=1 count=1 conv=fsync,notrunc status=none
 try "a damaged one: libmount's words" refuses "/dev/${disk[1]} \(ext4\) cannot be mounted on $M: .*; see dmesg" < <(mount_line "$D1")
 try "a disk that is another one now" refuses "${disk[1]} is the disk ${serial[1]} now, and was ${serial[0]} when" < <(mount_line "deadline=60s disks=${disk[1]} serials=${serial[0]}")
-try "an EBS volume" refuses "$ebs \($ebs_serial\) is no instance store" < <(mount_line "deadline=60s disks=$ebs serials=$ebs_serial")
+try "an EBS volume" refuses "$ebs \($ebs_serial\) is not an instance store" < <(mount_line "deadline=60s disks=$ebs serials=$ebs_serial")
 rmdir $M; echo "a file" >$M
-try "a target that is a file" fails "^failed mount:$M: $M cannot be made: a file stands there" < <(mount_line "$D0")
+try "a target that is a file" fails "^failed mount:$M: $M cannot be made: a file is there or on the way" < <(mount_line "$D0")
 try "it still is" is "$(cat $M)" "a file"
 rm $M
 

@@ -138,8 +138,8 @@ blank
 try "names that lead to other disks now" refuses "${disk[0]} is the disk ${serial[0]} now, and was ${serial[1]} when the plan was made" \
         < <(raid raid0 make "disks=${disk[0]},${disk[1]} serials=${serial[1]},${serial[0]}")
 try "a disk that is not there" refuses "the disk nvme99n1 \(AWS0\) is gone" < <(raid raid0 make "disks=${disk[0]},nvme99n1 serials=${serial[0]},AWS0")
-try "an EBS volume" refuses "$ebs \($ebs_serial\) is no instance store but \"Amazon Elastic Block Store" < <(raid raid0 make "disks=${disk[0]},$ebs serials=${serial[0]},$ebs_serial")
-try "an EBS volume for a file system" refuses "$ebs \($ebs_serial\) is no instance store" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make disks=$ebs serials=$ebs_serial")
+try "an EBS volume" refuses "$ebs \($ebs_serial\) is not an instance store but \"Amazon Elastic Block Store" < <(raid raid0 make "disks=${disk[0]},$ebs serials=${serial[0]},$ebs_serial")
+try "an EBS volume for a file system" refuses "$ebs \($ebs_serial\) is not an instance store" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make disks=$ebs serials=$ebs_serial")
 mkfs.ext4 -q -F -L mine "/dev/${disk[1]}"
 try "a disk that carries a file system" refuses "${disk[1]} \(${serial[1]}\) carries ext4 file system \"mine\", which the plan does not expect" < <(raid raid0 make "$D3")
 try "also where remains are to be wiped" refuses "ext4 file system \"mine\"" < <(raid raid0 remake "$D3")

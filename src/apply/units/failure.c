@@ -153,7 +153,7 @@ static const struct { const char *name; Cause cause; const char *log; } known_un
  * spectrocloud/CanvOS#700. */
 static const struct { const char *said, *meaning; } known_words[] = {
         { "NV_WARN_NOTHING_TO_DO",
-          "it found no NVSwitch: the driver shows none, or NVLSM does not run on HGX B200 and B300" },
+          "it found no NVSwitch: the driver shows none, or, on HGX B200 and B300, NVLSM is not running" },
         { "\"ib_umad\" has not been loaded", "the image needs the kernel module ib_umad" },
 };
 

@@ -37,7 +37,7 @@ check_join() {
         try "kubelet registers its Node" nodestrap wait --for registered --timeout 180s || kubelet_says
         try "one for more ends with its deadline" join_not_ready
         try "and says what is missing" grep -E 'is registered with cluster training, but not Ready: KubeletNotReady: .*container runtime network not ready' out/not-ready
-        try "and whose work that is" grep -F 'which is the work of the pod aws-node' out/not-ready
+        try "and whose work that is" grep -F 'which the pod aws-node installs' out/not-ready
         try "status tells as much" sh -c "nodestrap status | head -n 2 | grep -A 1 -F 'NOT JOINED (60 ENOTREADY):' | grep -F 'Node '"
 
         cp /vmtest/10-pods.conflist /etc/cni/net.d/     # a file that is moved there, containerd does not see
