@@ -14,7 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- the response ---- */
 static int take_header(HttpResponse *p, const char *name, const char *value) {
         uint64_t n = 0;
         if (strcasecmp(name, "connection") == 0)
@@ -168,7 +167,6 @@ void http_response_done(HttpResponse *p) {
         *p = (HttpResponse){};
 }
 
-/* ---- the exchange ---- */
 static int wait_for(int fd, short events, uint64_t deadline) {
         for (;;) {
                 struct pollfd p = { .fd = fd, .events = events };
@@ -281,7 +279,6 @@ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadlin
         return 0;
 }
 
-/* ---- addresses ---- */
 static int split_authority(const char *authority, const char *default_port, char **ret_host,
                            char **ret_port) {
         bool literal = *authority == '[';       /* IPv6 */

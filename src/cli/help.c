@@ -21,7 +21,7 @@ static const struct { const char *words; Flag flag; const char *help; } own_help
           "(default: the sources of the boot)" },
         { "doctor", FLAG_CONFIG_SOURCE,
           "read the NodeConfig here: imds://user-data, file://PATH, PATH, or - for stdin; repeatable "
-          "(default: the sources of the boot, with --root a plain one)" },
+          "(default: the sources of the boot, else a plain NodeConfig)" },
         { "plan", FLAG_STRICT, "treat warnings as errors, also of what will not work" },
         { "doctor", FLAG_INSTANCE_TYPE,
           "test for TYPE,TYPE (default: this machine; with --root what the image serves)" },

@@ -233,9 +233,9 @@ static Flag flag_of(int value) {
         return (Flag)i;
 }
 
-static const char *habit(const char *typed) {
+static const char *habit(const char *typed, size_t n) {
         for (size_t i = 0; i < ARRAY_SIZE(habits); i++)
-                if (streq(typed, habits[i].typed))
+                if (strlen(habits[i].typed) == n && memcmp(habits[i].typed, typed, n) == 0)
                         return habits[i].meant;
         return NULL;
 }
@@ -243,7 +243,7 @@ static const char *habit(const char *typed) {
 /* "chek" is near "check", too, the last word of "config check". */
 static int unknown_command(const char *words, ProgramName name, const CommandTable *commands, Diag *diag) {
         Nearest near = { .text = words };
-        const char *meant = name == PROGRAM_NODESTRAP ? habit(words) : NULL;
+        const char *meant = NULL, *usual = name == PROGRAM_NODESTRAP ? habit(words, strlen(words)) : NULL;
         for (size_t i = 0; i < commands->n; i++) {
                 const Command *c = &commands->items[i];
                 const char *last = near.best, *group = strchr(c->words, ' ');
@@ -257,7 +257,7 @@ static int unknown_command(const char *words, ProgramName name, const CommandTab
         }
         int r = usage(diag, "command \"%s\" is not known%s; see %s --help", words,
                       name == PROGRAM_NODESTRAP ? "" : " under this name", program_names[name]);
-        diag_suggest_name(diag, "", meant);
+        diag_suggest_name(diag, "", usual ?: meant);
         return r;
 }
 
@@ -334,13 +334,16 @@ static int refuse_flag(int value, const char *word, char *const *words, const Co
                 return usage(diag, "option %.*s lacks its value; %s", n, word, see);
         if (optopt && flag_of(optopt) == _FLAG_MAX) {
                 int r = usage(diag, "option -%c is unknown; %s", optopt, see);
-                diag_suggest_name(diag, "", habit((const char[]){ (char)optopt, 0 }));
+                diag_suggest_name(diag, "", habit((const char[]){ (char)optopt }, 1));
                 return r;
         }
         if (optopt)
                 return usage(diag, "option %.*s takes no value; %s", n, word, see);
-        const char *meant = habit(word + strspn(word, "-"));
-        Nearest near = { .text = word + strspn(word, "-") };
+        const char *typed = word + strspn(word, "-"), *meant = habit(typed, strcspn(typed, "="));
+        if (meant && (!startswith(meant, "--") ||
+                      (streq(meant, "--output") && c && !(c->flags & BIT(FLAG_OUTPUT)))))
+                meant = NULL;           /* this command does not take it */
+        Nearest near = { .text = typed };
         for (size_t i = 0; i < _FLAG_MAX; i++)
                 if (!c || c->flags & BIT(i))
                         nearest_try(&near, flag_rows[i].name);

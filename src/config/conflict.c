@@ -92,8 +92,6 @@ static void warn_of_authority(const Merge *m, Diag *diag) {
                            "%s: kubelet needs one to start; take it from aws eks describe-cluster", fault);
 }
 
-/* ---- proxies ---- */
-
 /* Does an entry of NO_PROXY cover host? As Go reads it
  * (pkg.go.dev/golang.org/x/net/http/httpproxy#Config). */
 static bool entry_covers(const char *entry, const char *host) {
@@ -174,8 +172,6 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
         text_done(&missing);
 }
 
-/* ---- services ---- */
-
 /* Other names may be right. A name that nearly is one of these is a typing mistake. */
 static void warn_of_service(const Merge *m, const char *service, Diag *diag) {
         static const char *const known[] = {
@@ -244,8 +240,6 @@ static void warn_of_resolver(const Merge *m, Diag *diag) {
                                            i == 0 ? "an address" : "a domain name");
                 }
 }
-
-/* ---- settings that depend on another one ---- */
 
 #define NVIDIA "spec.accelerator.nvidia"
 #define IMEX   NVIDIA ".imex"

@@ -8,8 +8,6 @@
 #include <ctype.h>
 #include <errno.h>
 
-/* ---- the table ---- */
-
 static Table all_gates = { kubelet_known_gates, &kubelet_known_gates_size, NULL };
 
 typedef struct Row { unsigned from, until; const char *name, *states, *needs; } Row;
@@ -83,8 +81,6 @@ const char *kubelet_gate_nearest(const char *name) {
                 nearest_try(&near, row.name);
         return near.best;
 }
-
-/* ---- gates that the user sets ---- */
 
 /* A gate that the file or --feature-gates sets, and where. */
 typedef struct Said { char *name, *path; bool on, by_flag; } Said;
@@ -162,8 +158,6 @@ static Gates gates_read(const json_t *config, char *const *flags) {
         read_flags(&g, flags);
         return g;
 }
-
-/* ---- verdicts ---- */
 
 /* From 1.32 on kubelet checks the gates of its file before flags replace them
  * (pkg/kubelet/apis/config/v1beta1/defaults.go). */
@@ -289,8 +283,6 @@ int kubelet_gate_check(const Config *config, const char *version, bool refuse, D
                 good = check_needs(&c);
         return good || !refuse ? 0 : -EINVAL;
 }
-
-/* ---- without a version ---- */
 
 static Gates gates_of(const Merge *m) {
         _strv_ char **flags = merge_flags(m);

@@ -22,7 +22,6 @@ typedef struct Syntax {
         /* from behind the "=" to the end of the value; NULL: refused */
         const char *(*read)(const char *p, Text *value);
 } Syntax;
-/* ---- values ---- */
 /* To behind the closing quote. In double quotes a backslash escapes " \ ` $ and line ends. */
 static const char *quoted_read(const char *p, char quote, Text *value) {
         for (; *p && *p != quote; p++) {
@@ -92,8 +91,6 @@ static const char *shell_read(const char *p, Text *value) {
         p += strspn(p, BLANKS "\r");
         return quote || (*p && !is_char_of(*p, "#\n")) ? NULL : p;
 }
-
-/* ---- files ---- */
 
 static const Syntax environment_syntax = {
         .comments = "#;", .continues = "\\", .before_equals = BLANKS, .read = environment_read
@@ -216,8 +213,6 @@ int assignment_in_shell(const char *text, const char *name, char **ret) {
                 *ret = value && *value ? TAKE_PTR(value) : NULL;
         return r;
 }
-
-/* ---- words ---- */
 
 char **assignment_split(const char *value) {
         char **words = NULL, quote;

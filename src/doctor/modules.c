@@ -12,8 +12,6 @@
 #define MAX_FILES   256u
 #define RULES_MAX   (8U << 20) /* bytes of all of them together */
 
-/* ---- files of modules ---- */
-
 int modules_list(const Root *root, const char *kernel, size_t *rest, char **ret) {
         _free_ char *path = xasprintf(MODULES "/%s/modules.dep", kernel);
         size_t size = 0;
@@ -68,8 +66,6 @@ static bool decides(const Look *l, const KernelLook *k, size_t lacking) {
         return l->image->kernel ? streq(l->image->kernel, k->version) : lacking == l->n_kernels;
 }
 
-/* ---- modprobe.d(5) ---- */
-
 typedef struct Rule { const char *file; bool never; } Rule;
 
 /* "install X /bin/false" blocks every load; "blacklist X" only the load for a device. */
@@ -120,8 +116,6 @@ void kernels_done(Look *l) {
                 FREE_ALL(l->rules[i].path, l->rules[i].text);
         FREE_ALL(l->kernels, l->rules);
 }
-
-/* ---- one module ---- */
 
 typedef struct Finding {
         bool builtin;
@@ -235,8 +229,8 @@ static bool look_unread(Look *l, const Need *need) {
         const KernelLook *k = FIND(one, l->kernels, l->n_kernels, one->error != 0);
         if (k && !l->no_kernels)
                 TELL(l->checks, CHECK_UNKNOWN, "module", k->version, NULL, NULL,
-                     "its module lists in " MODULES " are not readable (%s): run this as root to check %s "
-                     "and others",
+                     "its module lists in " MODULES " are not readable (%s), so it is not known if it has "
+                     "%s and others",
                      strerror(-k->error), need->name);
         l->no_kernels |= k != NULL;
         return k;
@@ -274,8 +268,6 @@ void look_module(Look *l, const Need *need) {
                 FREE_ALL(all[i].path, all[i].made_for);
         free(all);
 }
-
-/* ---- features ---- */
 
 /* 'y', 'm', or 0. */
 static char feature_value(const char *text, const char *name) {
