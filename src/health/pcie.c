@@ -77,9 +77,9 @@ static unsigned limit_at(const Root *root, const char *address, const char *name
  * them: cards of a model may be wired in two ways (on p6e-gb200 every other one has half the rate:
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html). */
 static unsigned most_have(const Link *links, size_t n, const Link *l, size_t at) {
-        unsigned all = 0, more = 0, least = 0, own = *(const unsigned *)((const char *)l + at);
+        unsigned all = 0, more = 0, least = 0, own = *(const unsigned *)(const void *)((const char *)l + at);
         for (size_t i = 0; i < n; i++) {
-                unsigned value = *(const unsigned *)((const char *)&links[i] + at);
+                unsigned value = *(const unsigned *)(const void *)((const char *)&links[i] + at);
                 all += links[i].id == l->id && value > 0;
                 if (links[i].id != l->id || value <= own)
                         continue;

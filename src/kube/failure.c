@@ -112,7 +112,7 @@ static Cause explain_certificate(const KubeMoment *m, const char *error, Text *t
                          "the certificate of %s %s, and the clocks agree: check the cluster in the EKS "
                          "console, and what else may answer in its place",
                          a->host, fault);
-        else if (strstr(r->error, "subject name"))
+        else if (r->error && strstr(r->error, "subject name"))
                 text_add(t,
                          "%s shows a certificate for other names (%s): is spec.cluster.apiServerEndpoint "
                          "spelled as in EKS?",

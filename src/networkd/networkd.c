@@ -314,7 +314,7 @@ int networkd_reload(uint64_t deadline_usec, ReloadBegins begins, void *userdata,
         return diag_count(diag, false) > errors ? r : networkd_fail_reload(r, diag);
 }
 
-static void add_state(const Root *root, const char *name, unsigned index, Links *to) {
+static void add_link_state(const Root *root, const char *name, unsigned index, Links *to) {
         _free_ char *path = xasprintf(STATES "/%u", index), *text = NULL;
         if (root_read(root, path, STATE_LIMIT, &text, NULL) >= 0)
                 *APPEND(to->items, to->n) = link_from_state(name, text);
@@ -324,7 +324,7 @@ bool networkd_has(const char *name) {
         _cleanup_(root_freep) Root *root = NULL;
         _cleanup_(links_done) Links links = {};
         if (root_new("/", &root) >= 0)
-                add_state(root, name, if_nametoindex(name), &links);
+                add_link_state(root, name, if_nametoindex(name), &links);
         return links.n > 0 && links.items[0].file;
 }
 
@@ -372,7 +372,7 @@ static int networkd_read_states(Networkd *n, uint64_t deadline_usec, Links *ret)
                 char name[IF_NAMESIZE];
                 uint64_t index = 0;
                 if (parse_u64(*number, &index) >= 0 && if_indextoname((unsigned)index, name))
-                        add_state(root, name, (unsigned)index, ret);
+                        add_link_state(root, name, (unsigned)index, ret);
         }
         return 1;
 }

@@ -69,8 +69,9 @@ int interfaces_read(const Root *root, Interfaces *ret, Diag *diag) {
                 *APPEND(all.items, all.n) = i;
                 i = (Interface){};
         }
-        *ret = all;
-        all = (Interfaces){};
+        *ret = (Interfaces){ all.items, all.n };
+        all.items = NULL;
+        all.n = 0;
         return 0;
 }
 

@@ -282,6 +282,7 @@ static void guess_cards(NetEvent *e) {
 
 static Judgement judge(NetEvent *e) {
         free(e->why);
+        e->why = NULL;
         Judgement judgement = interface_judge(&e->facts, &e->why);
         bool waits =
                 judgement == JUDGEMENT_IGNORED && now_usec() < e->begin_usec + ADDRESS_SHARE(e->span_usec);
