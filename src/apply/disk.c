@@ -76,8 +76,8 @@ int device_content(Work *w, const char *name, Content *ret) {
                                  "the content of %s cannot be read: %s", shown, d ? d->text : strerror(-r));
         if (c.kind == CONTENT_UNREADABLE)
                 return work_fail(w, -EIO, CAUSE_DISK_ERROR,
-                                 "%s cannot be read: %s; dmesg shows more; replace an instance with a "
-                                 "broken disk",
+                                 "%s cannot be read: %s; dmesg shows more; if the disk is broken, replace "
+                                 "the instance",
                                  shown, c.error ?: "input/output error");
         *ret = c;
         c = (Content){};

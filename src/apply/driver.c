@@ -138,9 +138,10 @@ static int check_gpus(Work *w) {
         if (t.size > 0)
                 return work_fail(w, -ENODEV, CAUSE_DRIVER,
                                  "NVIDIA's driver does not run every GPU; missing: %s; dmesg (NVRM) shows "
-                                 "why. The driver or its flavour (open, proprietary) does not know the "
-                                 "GPU, or the GPU is broken: replace the instance. For another driver "
-                                 "(vfio-pci), set spec.accelerator.nvidia.mode: off",
+                                 "why. If the GPU is broken, replace the instance. If the driver does "
+                                 "not support the GPU, install the other flavour (open or proprietary) "
+                                 "or another version. If another driver (vfio-pci) runs the GPU, set "
+                                 "spec.accelerator.nvidia.mode: off",
                                  t.data);
         return 0;
 }

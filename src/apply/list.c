@@ -77,7 +77,7 @@ int list_work(Work *w) {
         }
         return work_fail(
                 w, -ENODEV, CAUSE_NVIDIA_SMI,
-                "%s; dmesg (NVRM, Xid) shows what happened to the others; replace an instance whose GPU is "
-                "broken",
+                "%s; dmesg (NVRM, Xid) shows what happened to the missing GPUs; if a GPU is broken, replace "
+                "the instance",
                 t.data);
 }

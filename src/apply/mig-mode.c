@@ -151,8 +151,8 @@ static int fail_to_stop(Division *d) {
         (void)!modes_read(d);
         _free_ char *gpus = waiting_parts(d);
         return work_fail(d->w, -EBUSY, CAUSE_MIG_REBOOT,
-                         "MIG mode of %s is set and takes effect after a reboot. kubelet may run, so "
-                         "nodestrap does not reboot: drain the node and reboot it",
+                         "MIG mode of %s is set and takes effect after a reboot. kubelet may "
+                         "already be running, so nodestrap does not reboot: drain the node and reboot it",
                          gpus);
 }
 

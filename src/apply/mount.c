@@ -66,9 +66,9 @@ static int label_set(Work *w, int fd, const char *type) {
         if ((r == -ENOTTY || r == -EOPNOTSUPP) && uname(&kernel) == 0)
                 return work_fail(
                         w, r, CAUSE_MOUNT,
-                        "this kernel (%s) cannot set the label of a mounted %s file system, and without it "
-                        "the next boot would delete the content. Use a kernel from 5.17 on, or filesystem: "
-                        "xfs",
+                        "this kernel (%s) cannot label a mounted %s file system as finished, so nodestrap "
+                        "would delete its content at the next boot. Use kernel 5.17 or later, or set "
+                        "filesystem: xfs",
                         kernel.release, type);
         return work_fail(w, r, CAUSE_MOUNT, "the label of the new file system on %s cannot be set: %m",
                          w->action->target);

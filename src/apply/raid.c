@@ -133,7 +133,8 @@ static int zero(int fd, uint64_t offset, size_t size) {
 static int fail_to_write(Work *w, int r, const char *name) {
         _free_ char *shown = disk_shown(w, name);
         return work_fail(w, r, CAUSE_DISK_ERROR,
-                         "%s cannot be written: %m; dmesg shows more; replace an instance with a broken disk",
+                         "%s cannot be written: %m; dmesg shows more; if the disk is broken, replace the "
+                         "instance",
                          shown);
 }
 
@@ -164,8 +165,8 @@ static int wipe(Work *w, LockedDisk *d) {
                 return r;
         _free_ char *what = content_describe(&d->content);
         return work_fail(w, -EEXIST, CAUSE_DISK_USED,
-                         "%s (%s) shows %s after the old array was wiped; if you do not need it: wipefs -a "
-                         "/dev/%s",
+                         "%s (%s) still carries %s after nodestrap wiped the old array; if you do not need "
+                         "that data, run wipefs -a /dev/%s",
                          d->name, d->serial, what, d->name);
 }
 

@@ -365,7 +365,7 @@ char **command(const char *word, ...) {
 
 static const char *hint_for(Cause cause) {
         static const char disk[] =
-                "; dmesg shows whether a disk fails; replace an instance with a broken disk";
+                "; dmesg shows whether a disk fails; if a disk is broken, replace the instance";
         static const char module[] =
                 "; modinfo shows whether the image has it for this kernel, dmesg why the kernel refused it";
         static const char driver[] =

@@ -271,7 +271,7 @@ TEST(a_node_with_pods_is_left_alone) {
         program(&m, "systemctl", "");
         boot(&m, "first\n");
         ASSERT_OK(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644));
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) is set and takes effect after a reboot. kubelet may run, so nodestrap does not reboot: "
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) is set and takes effect after a reboot. kubelet may already be running, so nodestrap does not reboot: "
                      "drain the node and reboot it");
         ran(&m, "");
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
@@ -482,7 +482,7 @@ TEST(kubelet_may_run_and_the_mode_is_another) {
         want(&m, 1, "1g.5gb");
         runs(&m, "nvidia-persistenced", ":");
         ASSERT_OK(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644));
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of all 2 GPUs is set and takes effect after a reboot. kubelet may run, so nodestrap does not reboot");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of all 2 GPUs is set and takes effect after a reboot. kubelet may already be running, so nodestrap does not reboot");
         ran(&m, "");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         write_file(m.state, "mig 0 1 1\nmig 1 1 1\n");         /* drained and rebooted */
@@ -500,7 +500,7 @@ TEST(kubelet_may_run_and_the_mode_comes_late) {
         runs(&m, "nvidia-persistenced nvidia-fabricmanager", ":");
         program(&m, "nvidia-smi", "exit 3");
         ASSERT_OK(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644));
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) is set and takes effect after a reboot. kubelet may run, so nodestrap does not reboot");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) is set and takes effect after a reboot. kubelet may already be running, so nodestrap does not reboot");
         ran(&m, "");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
@@ -511,7 +511,7 @@ TEST(kubelet_that_somebody_else_has_started) {
         want(&m, 0, "1g.5gb");
         runs(&m, "kubelet nvidia-persistenced", ":");
         program(&m, "nvidia-smi", "");
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "kubelet may run, so nodestrap does not reboot");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "kubelet may already be running, so nodestrap does not reboot");
         ran(&m, "");
 }
 
@@ -521,7 +521,7 @@ TEST(kubelet_behind_an_alias) {
         want(&m, 0, "1g.5gb");
         program(&m, "systemctl", "case \"$*\" in *kubelet*) printf 'Id=eks-kubelet.service\nNames=eks-kubelet.service kubelet.service\nActiveState=active\n';; esac");
         program(&m, "nvidia-smi", "");
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "kubelet may run, so nodestrap does not reboot");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "kubelet may already be running, so nodestrap does not reboot");
         ran(&m, "");
 }
 
@@ -532,7 +532,7 @@ TEST(kubelet_comes_under_a_reset) {
         boot(&m, "first\n");
         runs(&m, "nvidia-persistenced", ":");
         program(&m, "nvidia-smi", "mkdir -p ${0%/bin/*}/run/nodestrap; : >${0%/bin/*}/run/nodestrap/kubelet-may-start; echo 'In use by another client'; exit 255");
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "kubelet may run, so nodestrap does not reboot");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "kubelet may already be running, so nodestrap does not reboot");
         ran(&m, "systemctl stop nvidia-persistenced.service\nnvidia-smi --gpu-reset\nsystemctl --no-block start nvidia-persistenced.service\n");
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
 }
