@@ -592,8 +592,8 @@ static void read_flags(Reading *r) {
                 const char *text = json_string_value(flag) ?: "";
                 _free_ char *path = xasprintf(FLAGS "[%zu]", i);
                 if (strstr(text, " - -"))
-                        reading_report(r, false, path, "holds \" - -\": YAML joins a list item that is "
-                                                       "indented deeper with the one before it");
+                        reading_report(r, false, path, "holds \" - -\": YAML joined two list items "
+                                                       "into one; indent both items equally");
                 else if (!has_placeholder(text))
                         words_add(&w, text, i);
         }

@@ -129,8 +129,9 @@ static const char *unsafe_sysctls(const KubeletGiven *g) {
                 if (!is_sysctl(name, true))
                         return "holds a name that is not a kernel setting, such as net.core.somaxconn";
                 if (!is_namespaced(name, g->minor))
-                        return text_say(g->room, "holds %s, which is not namespaced, as net.*, fs.mqueue.*, "
-                                        "kernel.shm*, kernel.msg* and kernel.sem are", name);
+                        return text_say(g->room, "holds %s, which is not namespaced; list only namespaced "
+                                        "ones, such as net.*, fs.mqueue.*, kernel.shm*, kernel.msg* and "
+                                        "kernel.sem", name);
         }
         return NULL;
 }
@@ -142,7 +143,8 @@ static const char *pod_sysctls(const KubeletGiven *g) {
                 return fault;
         json_object_foreach(all, name, unused)
                 if (!is_sysctl(name, false) || !is_namespaced(name, g->minor))
-                        return text_say(g->room, "holds %s, which is not a namespaced kernel setting", name);
+                        return text_say(g->room, "holds %s, which is not a namespaced kernel setting; "
+                                        "remove it", name);
         return NULL;
 }
 
@@ -213,8 +215,8 @@ static const char *gates_of_defaults(const KubeletGiven *g) {
                 if (kubelet_gate_state(NULL, names[i], g->minor) != 1 || gate(g, names[i]) != 0 ||
                     (!json_is_true(in_file) && kubelet_flags_turn_off(g->flags, names[i])))
                         continue;
-                return text_say(g->room, "turns %s off, which is on in kubelet 1.%u: kubelet then exits at "
-                                "its own default; leave it on", names[i], g->minor);
+                return text_say(g->room, "turns %s off, which is on in kubelet 1.%u: another default of "
+                                "kubelet needs it, so kubelet exits; leave it on", names[i], g->minor);
         }
         return NULL;
 }

@@ -1033,7 +1033,7 @@ TEST(flags_that_kubelet_exits_with) {
                 { "'--node-labels=a=b c'", "--node-labels holds an invalid label" }, { "--node-labels=a/b/c=d", "holds an invalid label" },
                 { "--node-labels=a=-b", "holds an invalid label" }, { "--node-labels==b", "holds an invalid label" }, { "--node-labels", "has no value" },
                 { "'--register-with-taints=a=b:NoSchedule,c:NoSchedul'", "--register-with-taints holds a taint without an effect" },
-                { "--node-labels=a=b - --v=3", "flags[0]: kubelet-flag: holds \" - -\": YAML joins a list item that is indented deeper", true },
+                { "--node-labels=a=b - --v=3", "flags[0]: kubelet-flag: holds \" - -\": YAML joined two list items into one", true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 _free_ char *more = xasprintf("  kubelet: {flags: [%s]}\n", bad[i].flags);
