@@ -153,7 +153,8 @@ static int plan_type(Doctor *d, const char *type) {
         if (!image_serves(&d->image, type)) {
                 Check *c = checks_add(&d->checks, CHECK_FAILED, "architecture", type,
                                       machine_name(d->image.machine));
-                check_tell(c, NULL, "this type has other processors than the image programs: it cannot boot");
+                check_tell(c, NULL, "the image is built for another CPU architecture, so this type cannot "
+                                    "boot it; choose a matching image");
                 strv_add(&c->types, type);
                 return 0;
         }
