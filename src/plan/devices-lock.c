@@ -67,7 +67,8 @@ static void plan_await_system(Plan *plan) {
                         continue;
                 if (!id) {
                         Action *system = plan_add(plan, ACTION_AWAIT_UNIT, PHASE_DEVICES, "system",
-                                                  "sysinit.target", "wait for early boot before units");
+                                                  "sysinit.target",
+                                                  "wait for early boot before starting units");
                         system->deadline_usec = SYSTEM_USEC;
                         system->lenient = true;
                         id = xstrdup(system->id);

@@ -24,8 +24,8 @@ static void describe(const Stack *s, Action *a) {
         }
         a->with = text_take(&with);
         RENEW(a->why,
-              xstrdup(s->want->health == HEALTH_REQUIRE ? "check the hardware; kubelet waits for it"
-                                                        : "check the hardware; faults only warn"));
+              xstrdup(s->want->health == HEALTH_REQUIRE ? "check the hardware before kubelet starts"
+                                                        : "check the hardware; only warn about faults"));
 }
 
 void stack_fill_health(Stack *s, Action *a) {

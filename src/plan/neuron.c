@@ -26,7 +26,8 @@ void plan_neuron(Plan *plan, const Host *host) {
         _free_ char *before = xstrdup(CENSUS_ID);
         for (size_t i = 0; i < ARRAY_SIZE(loaders); i++) {
                 Action *loader = plan_add(plan, ACTION_AWAIT_UNIT, PHASE_DEVICES, GROUP, loaders[i],
-                                          "wait while the image installs its driver");
+                                          i == 0 ? "wait while the image installs its driver"
+                                                 : "wait while the image loads its driver");
                 loader->optional = loader->lenient = true;
                 action_after(loader, before);
                 RENEW(before, xstrdup(loader->id));
@@ -35,7 +36,7 @@ void plan_neuron(Plan *plan, const Host *host) {
                                 "driver of Trainium and Inferentia");
         action_after(load, before);
         Action *nodes = plan_add(plan, ACTION_AWAIT_DEVICES, PHASE_DEVICES, GROUP, "/dev/neuron*",
-                                 "wait for the node of each device");
+                                 "wait for the device file of each device");
         nodes->device.count = n;
         nodes->deadline_usec = NODES_TIMEOUT;
         nodes->with = xasprintf("x %u", n);

@@ -67,9 +67,9 @@ static void fill_turn(_unused_ Stack *s, Action *a) {
 static void fill_fabric(Stack *s, Action *a) {
         a->lenient = s->want->fabric_gate == FABRIC_GATE_WARN;
         a->deadline_usec = s->want->fabric_timeout_usec;
-        RENEW(a->why, xasprintf("wait %llu s for %s fabric, or %s",
-                                (unsigned long long)(a->deadline_usec / USEC_PER_SEC),
-                                s->tray ? "rack" : "NVLink", a->lenient ? "warn" : "fail"));
+        RENEW(a->why, xasprintf("%s unless %s fabric forms within %llu s",
+                                a->lenient ? "warn" : "fail", s->tray ? "rack" : "NVLink",
+                                (unsigned long long)(a->deadline_usec / USEC_PER_SEC)));
 }
 
 /* Layouts name GPUs by their place, so with one missing they would mean others. */
@@ -169,7 +169,7 @@ static const Step steps[_STEPS_MAX] = {
         [STEP_DRIVER] = { ACTION_CHECK_DRIVER, "nvidia", .after = AFTER(UVM) | AFTER(LDCACHE),
                 .fill = fill_driver, .seen = true, .why = "check the driver on every GPU" },
         [STEP_NODES] = { ACTION_MAKE_NODES, "/dev/nvidia*", .after = AFTER(DRIVER),
-                .why = "make device nodes before nvidia-ctk needs them" },
+                .why = "make device files before nvidia-ctk needs them" },
         [STEP_VERSIONS] = { ACTION_CHECK_VERSIONS, "nvidia", .after = AFTER(DRIVER),
                 .wanted = FLAG(programs), .fill = fill_versions,
                 .why = "check that versions match the driver" },
@@ -193,7 +193,7 @@ static const Step steps[_STEPS_MAX] = {
                 .fill = fill_mig_mode, .seen = true, .why = "change MIG mode before anything uses GPUs" },
         [STEP_PERSISTENCED] = { ACTION_START_UNIT, "nvidia-persistenced.service",
                 .after = AFTER(MIG_MODE), .optional = true, .lenient = true,
-                .why = "keep the GPUs initialised, if installed" },
+                .why = "keep GPUs initialised, if it is installed" },
         [STEP_MLX5_CORE] = { ACTION_LOAD_MODULE, "mlx5_core", .wanted = FLAG(nvlink5),
                 .why = "driver for the NVLink switches" },
         [STEP_MLX5_IB] = { ACTION_LOAD_MODULE, "mlx5_ib", .after = AFTER(MLX5_CORE),
@@ -207,7 +207,7 @@ static const Step steps[_STEPS_MAX] = {
         [STEP_FABRIC_TURN] = { ACTION_WRITE_FILE, FABRIC_TURN,
                 .after = AFTER(MIG_MODE) | AFTER(VERSIONS) | AFTER(UNMASK_MANAGER) | AFTER(UMAD),
                 .wanted = FLAG(manager), .fill = fill_turn,
-                .why = "release the start of fabric manager" },
+                .why = "let fabric manager start" },
         /* It exits after 30 s without GPUs and restarts. No unit.inputs: a restart kills CUDA jobs. */
         [STEP_MANAGER] = { ACTION_START_UNIT, MANAGER, .after = AFTER(FABRIC_TURN),
                 .wanted = FLAG(manager), .retry = true, .seconds = 180, .reload = true },
@@ -231,7 +231,7 @@ static const Step steps[_STEPS_MAX] = {
          * set-nvidia-clocks.service, NVIDIA/nvidia-container-toolkit deployments/systemd. */
         [STEP_LIST] = { ACTION_LIST_GPUS, "nvidia-smi", .after = AFTER(PERSISTENCED) | AFTER(NODES),
                 .behind = AFTER(MIG), .counted = true,
-                .why = "list every GPU and make its nodes" },
+                .why = "list every GPU and make its device files" },
         [STEP_CLOCKS] = { ACTION_SET_CLOCKS, "clocks", .after = AFTER(PERSISTENCED) | AFTER(SET_CLOCKS),
                 .behind = AFTER(MIG), .fill = fill_clocks },
         [STEP_CHANNEL] = { ACTION_MAKE_CHANNEL, CHANNEL, .after = AFTER(DRIVER),
@@ -244,7 +244,7 @@ static const Step steps[_STEPS_MAX] = {
                          AFTER(CDI_REFRESH),
                 .why = "describe the current GPUs to containers" },
         [STEP_CDI_TURN] = { ACTION_WRITE_FILE, CDI_TURN, .after = AFTER(CDI), .fill = fill_turn,
-                .why = "release the CDI service of the toolkit" },
+                .why = "let nvidia-cdi-refresh write the CDI file" },
         [STEP_IMEX] = { ACTION_START_UNIT, IMEX,
                 .after = AFTER(VERSIONS) | AFTER(UNMASK_IMEX) | AFTER(FABRIC) | AFTER(CHANNEL),
                 .behind = AFTER(MIG), .wanted = FLAG(runs_imex), .fill = fill_imex, .reload = true,

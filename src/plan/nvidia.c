@@ -55,7 +55,7 @@ static void plan_options(Stack *s) {
                     *text = xasprintf("# Written by nodestrap from "
                                       "spec.accelerator.nvidia.\noptions nvidia %s\n", list);
         plan_file(s->plan, PHASE_CONFIG, NVIDIA_GROUP, NVIDIA_OPTIONS,
-                  "driver options, read when it loads", text, 0644);
+                  "options that the driver reads when loading", text, 0644);
 }
 
 /* Only in a model: on a machine a step finds out, or a unit of the user prevents it. */

@@ -203,7 +203,8 @@ char *plan_to_text(const Plan *plan) {
         for (int phase = 0; phase < _PHASE_MAX; phase++)
                 add_actions(&t, plan, (Phase)phase, critical);
         if (usec > 0)
-                text_add(&t, "\n> the longest chain to kubelet, usually about %llu s\n",
+                text_add(&t, "\n> marks the longest chain of steps before kubelet starts, usually about "
+                             "%llu s\n",
                          (unsigned long long)((usec + USEC_PER_SEC - 1) / USEC_PER_SEC));
         if (plan->node)
                 add_node(&t, plan->node);

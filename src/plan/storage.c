@@ -11,6 +11,8 @@
 #define GROUP "storage"
 
 static char *why_unknown(const Stores *s, const char *purpose) {
+        if (s->host->modelled)  /* has no disks to examine */
+                return xstrdup(purpose);
         return xasprintf("%s; disks not examined: %s", purpose,
                          s->seen->not_looked ?: "the run phase does that");
 }
@@ -133,8 +135,9 @@ static const char *device_target(const Device *d) {
 }
 
 static void add_array(Plan *plan, const Stores *s, const Device *d, int level, const ArrayFound *f) {
-        _free_ char *why = f->state == STEP_UNKNOWN ? why_unknown(s, "one device of all instance stores")
-                                                    : xstrdup(f->why),
+        _free_ char *why = f->state == STEP_UNKNOWN
+                                   ? why_unknown(s, "join all instance stores into one device")
+                                   : xstrdup(f->why),
                     *disks = xasprintf("%zu disk%s", s->count, s->count == 1 ? "" : "s");
         Action *a = add_step(plan, ACTION_CREATE_RAID, d, RAID_DEVICE, why);
         a->with = xasprintf("raid%d %s", level, disks);
@@ -176,7 +179,7 @@ static const char *why_mounted(const Stores *s, const Device *d, StepState state
         const char *purpose = d->volume ? "mount the volume before its binds"
                               : s->config->instance.storage.strategy == STORAGE_MOUNT
                                       ? "disk for local volumes of pods"
-                                      : "disks for the data of the node";
+                                      : "local disks for kubelet and containerd data";
         switch (state) {
         case STEP_KEEP:
                 return d->volume ? "is mounted" : "is mounted there";
@@ -337,8 +340,9 @@ static char *why_moved(const Device *d, StepState state, uint64_t bytes, bool fu
                 return xstrdup("move only what the volume lacks");
         if (state == STEP_MAKE && !full)
                 return xstrdup("move the empty directories");
-        return state == STEP_MAKE && bytes > 0 ? xasprintf("move %s of data", size)
-                                               : xstrdup("move the data of these directories");
+        if (state == STEP_MAKE && bytes > 0)
+                return xasprintf("move %s of data", size);
+        return xasprintf("move existing data to the %s", d->volume ? "volume" : "local disks");
 }
 
 static uint64_t room(const Stores *s, const Device *d) {
@@ -419,8 +423,8 @@ static void add_binds(Plan *plan, const Device *d, const BindStep *binds, size_t
                 const StorageBind *b = binds[i].bind;
                 Action *a = plan_add(plan, ACTION_BIND, PHASE_RUN, GROUP, b->path,
                                      binds[i].state == STEP_KEEP ? "already bound"
-                                     : d->volume                 ? "use the volume here"
-                                                                 : "use the local disks here");
+                                     : d->volume                 ? "keep this directory on the volume"
+                                                                 : "keep this directory on the local disks");
                 a->storage.source = xasprintf("%s%s%s", d->place, *b->name ? "/" : "", b->name);
                 a->storage.state = binds[i].state;
                 a->storage.volume = d->volume != NULL;

@@ -39,8 +39,8 @@ static void plan_ready(Plan *plan, bool storage) {
                 if (plan->actions[i].type == ACTION_MOUNT)
                         text_add(&mounts, "%s\n", plan->actions[i].target);
         Action *ready = plan_file(plan, storage ? PHASE_RUN : PHASE_CONFIG, "system", MOUNTS_READY,
-                                  mounts.data ? "local disks mounted; containerd may start"
-                                              : "no local disks; containerd may start",
+                                  mounts.data ? "let containerd start after the mounts"
+                                              : "let containerd start; no local disks",
                                   mounts.data ?: "", 0644);
         if (!storage)
                 action_after(ready, PLAN_RELOAD_ID);    /* and so after all files */
@@ -61,9 +61,9 @@ static void plan_sandbox_image(Plan *plan, const Config *config, const Host *hos
         if (!bind && !store->given && !soci && plan_sandbox_is_users(config, host))
                 return;
         Action *import = plan_add(plan, ACTION_IMPORT_IMAGE, PHASE_RUN, "containerd", SANDBOX_ARCHIVE,
-                                  soci   ? "import unless SOCI has unpacked it"
-                                  : bind ? "import unless the local disks have it"
-                                         : "import if containerd lacks it");
+                                  soci   ? "import the pause image unless SOCI has it"
+                                  : bind ? "import the pause image if missing"
+                                         : "import the pause image if containerd lacks it");
         import->with = xstrdup(SANDBOX_IMAGE);
         if (!streq(plan_containerd_socket(config, host, false), CONTAINERD_SOCKET))
                 import->image.socket = xstrdup(plan_containerd_socket(config, host, false));
@@ -110,18 +110,18 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
              label = config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY &&
                      plan_find(plan, FABRIC_ID);
         static const char *const why[] = {
-                [FAILURE_HOLD] = "no taint: a failure keeps kubelet down",
+                [FAILURE_HOLD] = "add no taint: a failure keeps kubelet down",
                 [FAILURE_JOIN_TAINTED] = "taint if a device step failed",
-                [FAILURE_REBOOT] = "no taint; hardware failure reboots once",
-                [FAILURE_POWER_OFF] = "no taint; hardware failure powers the instance off",
+                [FAILURE_REBOOT] = "add no taint; hardware failure reboots once",
+                [FAILURE_POWER_OFF] = "add no taint; hardware failure powers off",
         };
         Action *a = plan_add(plan, ACTION_TAINT_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
                              why[plan->as_nodeadm && !taint ? FAILURE_HOLD : config->failure_policy]);
         if (label) {
                 a->node.clique = true;
                 a->with = xstrdup(taint ? CLIQUE_KEY " " TAINT_KEY : CLIQUE_KEY);
-                RENEW(a->why, xasprintf("label of the fabric clique%s",
-                                        taint ? "; taint after a failure" : ""));
+                RENEW(a->why, xstrdup(taint ? "label the fabric clique; taint after a failure"
+                                            : "add the fabric clique as a label"));
                 if (!taint)
                         action_after(a, FABRIC_ID);
         }
@@ -149,8 +149,8 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
 
 static void plan_turn(Plan *plan, const char *forget, bool tainted) {
         Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN,
-                                 tainted ? "release kubelet: storage and containerd succeeded"
-                                         : "release kubelet: every step succeeded", "", 0644);
+                                 tainted ? "let kubelet start once storage and containerd work"
+                                         : "let kubelet start once every step succeeded", "", 0644);
         if (plan_find(plan, "import-image:" SANDBOX_ARCHIVE))
                 action_after(turn, "import-image:" SANDBOX_ARCHIVE);
         action_after(turn, "start-unit:containerd.service");
@@ -208,6 +208,7 @@ void plan_units(Plan *plan, const Config *config, const Host *host) {
                      (startswith(a->target, UNIT_DIR "/") || streq(a->target, SYSTEM_ENVIRONMENT))))
                         action_after(reload, a->id);
         plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE || config->instance.n_volumes > 0);
-        plan_file(plan, PHASE_RUN, "system", INIT_MARKER, "leave later interfaces to the CNI", "", 0644);
+        plan_file(plan, PHASE_RUN, "system", INIT_MARKER, "let the CNI configure interfaces added later", "",
+                  0644);
         plan_daemons(plan, config, host, plan_uses_soci(config, host, &reason));
 }
