@@ -21,7 +21,8 @@ int storage_check(Task *t) {
                                  t->action->why ?: "the disks were not read when the plan was made");
         if (strv_length(t->action->storage.disks) != strv_length(t->action->storage.serials))
                 return task_fail(t, -EINVAL, CAUSE_INTERNAL,
-                                 "the plan does not name the serial of each of its disks");
+                                 "the plan does not name the serial of each of its disks; run nodestrap "
+                                 "init again for a new plan");
         return CHECK_NEEDED;
 }
 
@@ -111,7 +112,7 @@ int disk_same(Work *w, const char *name, const char *serial) {
                                  now, serial);
         if (disk_kind(model) != (w->action->storage.volume ? DISK_EBS : DISK_INSTANCE_STORE))
                 return work_fail(w, -EINVAL, CAUSE_DISK_USED,
-                                 "%s (%s) is not an %s but \"%s\"; nothing was written", name, serial,
+                                 "%s (%s) is not an %s but \"%s\"; " AGAIN, name, serial,
                                  w->action->storage.volume ? "EBS volume" : "instance store", model);
         return 0;
 }
@@ -203,7 +204,7 @@ static int step_array(Work *w, char **ret) {
                 return r;
         if (!array)
                 return work_fail(w, -ENODEV, CAUSE_ARRAY,
-                                 "no array holds %s; cat /proc/mdstat and dmesg show what md did", all);
+                                 "no array holds %s; cat /proc/mdstat and dmesg show why", all);
         _free_ char *path = xasprintf("/sys/block/%s/slaves", array);
         r = root_list(w->root, path, &members);
         if (r < 0)
@@ -213,12 +214,12 @@ static int step_array(Work *w, char **ret) {
         _free_ char *is = strv_join(members, ", "), *should = strv_join(disks, ", ");
         if (!streq(is, should))
                 return work_fail(w, -ENODEV, CAUSE_ARRAY,
-                                 "%s is made of %s and should be of %s; mdadm --detail /dev/%s and dmesg "
-                                 "show what md did",
+                                 "the array %s has the disks %s but needs %s; mdadm --detail /dev/%s and "
+                                 "dmesg show why",
                                  array, is, all, array);
         if (!array_runs(w->root, array))
                 return work_fail(w, -ENODEV, CAUSE_ARRAY,
-                                 "%s, of %s, does not run; mdadm --detail /dev/%s and dmesg show what md did",
+                                 "the array %s of %s does not run; mdadm --detail /dev/%s and dmesg show why",
                                  array, all, array);
         *ret = TAKE_PTR(array);
         return 0;

@@ -35,7 +35,7 @@ static int driver_version(Work *w, char **ret) {
         if (r >= 0 && !*ret)
                 r = -EBADMSG;
         return r < 0 ? work_fail(w, r, CAUSE_DRIVER,
-                                 "the version of NVIDIA's driver cannot be read in "
+                                 "the version of NVIDIA's driver cannot be read from "
                                  "/sys/module/nvidia/version or " PROC "/version: %m")
                      : 0;
 }
@@ -101,7 +101,7 @@ static int check_params(Work *w) {
                                              : 0;
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER,
-                                 "the parameters of NVIDIA's driver cannot be read in " PROC "/params: %m");
+                                 "the parameters of NVIDIA's driver cannot be read from " PROC "/params: %m");
         for (char **word = w->action->device.parameters; word && *word; word++)
                 add_difference(params, *word, &d);
         r = tell_params(w, &d);
@@ -161,15 +161,15 @@ int driver_work(Work *w) {
 static int check_nvlsm(Work *w) {
         bool nvlsm = root_executable(w->root, NVLSM_PROGRAM) > 0,
              ibstat = root_program(w->root, "ibstat") > 0;
-        const char *missing = nvlsm    ? "ibstat is"
-                              : ibstat ? NVLSM_PROGRAM " is"
-                                       : NVLSM_PROGRAM " and ibstat are";
+        const char *missing = nvlsm    ? "ibstat"
+                              : ibstat ? NVLSM_PROGRAM
+                                       : NVLSM_PROGRAM " and ibstat";
         if (nvlsm && ibstat)
                 return 0;
         return work_fail(
                 w, -ENOENT, CAUSE_FABRIC_MANAGER,
-                "%s missing, so the fabric of this machine (NVLink 5) never comes up; the image needs the "
-                "packages nvlsm, libibumad and infiniband-diags",
+                "the image lacks %s, so the NVLink 5 fabric of this machine never comes up; install "
+                "nvlsm, libibumad and infiniband-diags",
                 missing);
 }
 

@@ -112,7 +112,7 @@ static int fail_late(Gate *g) {
                     *words = late_words(g, after);
         if (!words)
                 return work_fail(g->w, -ETIMEDOUT, CAUSE_NVML,
-                                 "%s, still%s; dmesg | grep -E 'NVRM|Xid' shows the messages of the driver",
+                                 "%s, unchanged%s; dmesg | grep -E 'NVRM|Xid' shows what the driver reports",
                                  g->trouble.text, after);
         return work_fail(g->w, -ETIMEDOUT, CAUSE_FABRIC, "%s%s%s", words, g->trouble.text ? "; " : "",
                          g->trouble.text ?: "");
@@ -206,8 +206,7 @@ static int gate_ask(Gate *g) {
                 return work_fail(
                         g->w, -EOPNOTSUPP, CAUSE_FABRIC,
                         "the driver reports the fabric state Not Supported for all %zu GPUs, although the "
-                        "machine has NVSwitches. nvidia-smi -q shows the same: check that driver and "
-                        "firmware support this machine",
+                        "machine has NVSwitches. Check that driver and firmware support this machine",
                         g->gpus.n);
         size_t joined = count_joined(g, &first);
         if (joined == g->gpus.n)

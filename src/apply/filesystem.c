@@ -84,7 +84,8 @@ int filesystem_work(Work *w) {
         if (!a->storage.uuid || !a->storage.filesystem ||
             !(streq(a->storage.filesystem, "xfs") || streq(a->storage.filesystem, "ext4")))
                 return work_fail(w, -EINVAL, CAUSE_INTERNAL,
-                                 "the plan does not say which file system to make");
+                                 "the plan does not say which file system to make; run nodestrap init "
+                                 "again for a new plan");
         int r = step_device(w, &device);
         if (r < 0)
                 return r;

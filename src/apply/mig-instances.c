@@ -149,8 +149,8 @@ int part_clear(Division *d, const DividedGpu *part, const NvmlInstances *keep) {
 static int fail_fit(Division *d, const DividedGpu *part) {
         _free_ char *list = strv_join(part->layout->profiles, ", ");
         return work_fail(d->w, -ENOSPC, CAUSE_MIG,
-                         "%s: %s do not fit together in any order; nvidia-smi mig -lgipp shows the places "
-                         "of each profile",
+                         "%s: %s do not fit on one GPU in any order; nvidia-smi mig -lgipp shows the "
+                         "placements of each profile",
                          part->name, list);
 }
 

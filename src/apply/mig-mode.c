@@ -171,8 +171,8 @@ static int refuse_reboot(Division *d, const char *boot, const char *gpus, const 
                                  gpus);
         if (earlier)
                 return work_fail(d->w, -EIO, CAUSE_MIG_REBOOT,
-                                 "MIG mode of %s is still pending after the reboot for it (now: %s); "
-                                 "nodestrap makes no second one. nvidia-smi -q shows the modes; remove "
+                                 "MIG mode of %s is still pending after a reboot (now: %s); nodestrap "
+                                 "does not reboot again. nvidia-smi -q shows the modes; remove "
                                  MIG_LEDGER " to allow another",
                                  gpus, why);
         if (!holders_may_stop(d->w))
@@ -197,8 +197,8 @@ static int reboot_once(Division *d) {
         int r = root_boot_id(d->w->root, &boot);
         if (r < 0)
                 return work_fail(d->w, r, CAUSE_MIG_REBOOT,
-                                 "MIG mode of %s takes effect after a reboot, but the boot id cannot be "
-                                 "read: %m; so nodestrap does not reboot",
+                                 "MIG mode of %s takes effect after a reboot, but nodestrap cannot "
+                                 "read the boot ID: %m; reboot the machine yourself",
                                  gpus);
         r = refuse_reboot(d, boot, gpus, wanted);
         if (r < 0)

@@ -114,8 +114,8 @@ static int unmount_unfinished(Work *w, const char *device, const Content *conten
                 r = mount_undo(&fd);
                 if (r < 0)
                         (void)work_fail(w, r, CAUSE_MOUNT,
-                                        "%s is mounted on %s, is unfinished, and cannot be unmounted: %s; "
-                                        "fuser -vm %s shows its users",
+                                        "the unfinished file system %s on %s cannot be unmounted: %s; fuser "
+                                        "-vm %s shows the processes that use it",
                                         device, target, strerror(-r), target);
         }
         close_fd(&fd);
@@ -140,7 +140,9 @@ static int mount_and_finish(Work *w, const char *device, const Content *content)
         if (r > 0 && content_unfinished(content)) {
                 r = attributes_copy(covered, mounted);
                 r = r < 0 ? work_fail(w, r, CAUSE_MOUNT,
-                                      "%s cannot get its earlier mode, owner and label: %m", target)
+                                      "the file system on %s cannot get the mode, owner and label of that "
+                                      "directory: %m",
+                                      target)
                           : mark(w, mounted, content->type);
         }
         /* a daemon must not find it; the next boot makes it again */
@@ -212,7 +214,8 @@ static int bind_is_there(Work *w, int source) {
         if (to.mount && !place_same(from, to))
                 return work_fail(
                         w, -EBUSY, CAUSE_MOUNT,
-                        "another file system is mounted on %s (see findmnt); unmount it, or name %s", target,
+                        "another file system is mounted on %s (findmnt shows it); unmount it, or name %s",
+                        target,
                         w->action->storage.volume ? "another target"
                                                   : "it in spec.instance.localStorage.disabledMounts");
         return to.mount;

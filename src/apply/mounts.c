@@ -46,8 +46,8 @@ static int path_resolve(Work *w, const char *path, char **ret) {
         *ret = place_path(fd);
         close(fd);
         return *ret ? 0
-                    : work_fail(w, -ENOSYS, CAUSE_MOUNT, "the path of %s cannot be resolved: is /proc "
-                                                         "mounted?",
+                    : work_fail(w, -ENOSYS, CAUSE_MOUNT, "nodestrap cannot resolve the path of %s; check "
+                                                         "that /proc is mounted",
                                 path);
 }
 
@@ -94,7 +94,7 @@ int mount_bind(Work *w, const char *source, const char *target) {
         if (mount("none", to, "none", MS_REC | MS_SHARED, NULL) < 0) {
                 r = work_fail(
                         w, -errno, CAUSE_MOUNT,
-                        "%s cannot be made a shared mount, so pods would not see each other's volumes: %m",
+                        "%s cannot become a shared mount: %m; pods would not see volumes that others mount",
                         target);
                 umount2(to, MNT_DETACH | UMOUNT_NOFOLLOW);
         }

@@ -261,7 +261,9 @@ static int target_open(Moving *m) {
                 return move_fail(m, r, "cannot be examined", m->target);
         if (!place.mount)
                 return work_fail(m->work, -ENODEV, CAUSE_MOVE,
-                                 "nothing is mounted on %s, so files would go to the root disk", m->target);
+                                 "nothing is mounted on %s, so nodestrap would copy to the root disk; "
+                                 "findmnt and dmesg show what happened",
+                                 m->target);
         _free_ char *path = place_path(m->fd);
         if (!path)
                 return move_fail(m, -ENOSYS, "cannot be resolved (is /proc mounted?)", m->target);
@@ -287,7 +289,8 @@ static int move_look(Moving *m) {
                 for (size_t k = 0; k < m->n; k++)
                         if (i != k && lies_in(m->sources[i].path, m->sources[k].path))
                                 return work_fail(m->work, -ELOOP, CAUSE_MOVE,
-                                                 "%s leads into %s (%s); use a separate directory for each",
+                                                 "%s resolves to a path in %s (%s); give each its own "
+                                                 "directory",
                                                  m->sources[i].move->from, m->sources[k].move->from,
                                                  m->sources[i].path);
         return 0;

@@ -36,9 +36,9 @@ static int hold_another(Work *w, const KubeAccess *a, const NodeLook *l) {
         _free_ char *id = shown(l->provider_id);
         return work_fail(w, -EEXIST, CAUSE_NOT_REGISTERED,
                          "Node %s of cluster %s belongs to another instance (%s, not %s), and kubelet "
-                         "would use it without the taint " TAINT_KEY ": %s. The cloud controller deletes "
-                         "it after that instance, and so does kubectl delete node %s; then run nodestrap "
-                         "init or reboot",
+                         "would take it over without the taint " TAINT_KEY ": %s. The cloud "
+                         "controller deletes it after that instance, and so does kubectl delete node %s; "
+                         "then run nodestrap init or reboot",
                          a->node, a->cluster, id, w->action->with, what_kubelet_does(w), a->node);
 }
 
@@ -81,7 +81,7 @@ static int look_until(Work *w, const KubeAccess *a) {
                 int r;
                 if (l.cause != CAUSE_NONE) {
                         r = work_fail(w, -EHOSTUNREACH, l.cause,
-                                      "%s; kubelet might join an existing Node %s without the taint "
+                                      "%s; kubelet might take over an existing Node %s without the taint "
                                       TAINT_KEY ": %s; nodestrap init or a reboot asks again",
                                       l.text, a->node, what_kubelet_does(w));
                         work_progress(w, "%s; asking again", l.text);

@@ -155,8 +155,8 @@ static int make_uvm(Work *w) {
         int r = node_major(w->root, "nvidia-uvm", &number);
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER,
-                                 "CUDA's memory manager has no device number (/proc/devices has no "
-                                 "nvidia-uvm); modprobe nvidia_uvm and dmesg show why");
+                                 "the memory manager of CUDA lacks a device number (/proc/devices does "
+                                 "not list nvidia-uvm); modprobe nvidia_uvm and dmesg show why");
         int changed = make(w, "/dev/nvidia-uvm", number, 0, &rights);
         r = changed < 0 ? changed : make(w, "/dev/nvidia-uvm-tools", number, 1, &rights);
         return r < 0 ? r : changed || r;

@@ -86,11 +86,12 @@ static int may_stop(Work *w, const char *array) {
         for (char **d = members; d && *d; d++)
                 if (!strv_contains(w->action->storage.disks, *d))
                         return work_fail(w, -EBUSY, CAUSE_DISK_USED,
-                                         "%s holds %s, which is not a disk of this step; nothing was written",
+                                         "the array %s holds %s, which the plan does not name; nothing was "
+                                         "written; run nodestrap init again for a new plan",
                                          array, *d);
         if (array_runs(w->root, array))
                 return work_fail(w, -EBUSY, CAUSE_DISK_USED,
-                                 "%s runs on disks of this step since the plan was made; nothing was "
+                                 "the array %s has started on disks of this plan; nothing was "
                                  "written; run nodestrap init again for a new plan",
                                  array);
         return 0;
@@ -338,7 +339,7 @@ static int start_degraded(Work *w, const LockedDisks *all, char *const *left, ch
         if (r >= 0 && (!now || !array_runs(w->root, now)))
                 r = work_fail(w, -ENODEV, CAUSE_ARRAY,
                               "%s does not run after mdadm assembled it; cat /proc/mdstat and dmesg show "
-                              "what md did",
+                              "why",
                               w->action->target);
         if (r >= 0)
                 *ret = TAKE_PTR(now);
@@ -382,7 +383,8 @@ int raid_work(Work *w) {
         int (*step)(Work *, LockedDisks *) = steps[w->action->storage.state];
         if (!step || !w->action->storage.level || !w->action->storage.disks)
                 return work_fail(w, -EINVAL, CAUSE_INTERNAL,
-                                 "the plan does not name the level or the disks of the array");
+                                 "the plan does not name the level or the disks of the array; run "
+                                 "nodestrap init again for a new plan");
         int r = disks_lock(w, &all);
         THEN(r, disks_look(w, &all));
         THEN(r, step(w, &all));

@@ -140,9 +140,9 @@ TEST(the_subnet_manager_has_to_be_there) {
         VERSIONS(b);
         char *words[] = { (char *)"nv-fabricmanager", (char *)"nvlsm", NULL };
         b.action.words = words;
-        assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "/opt/nvidia/nvlsm/sbin/nvlsm and ibstat are missing");
+        assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "the image lacks /opt/nvidia/nvlsm/sbin/nvlsm and ibstat, so");
         ASSERT_OK(root_replace_volatile(b.root, "/opt/nvidia/nvlsm/sbin/nvlsm", "", 0, 0755));
-        assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "ibstat is missing");
+        assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "the image lacks ibstat, so");
         ASSERT_OK(root_replace_volatile(b.root, "/usr/sbin/ibstat", "", 0, 0755));
         assert_works(&b, versions_work, 0);
 }

@@ -134,9 +134,9 @@ TEST(errors_while_the_driver_settles_are_not) {
 TEST(errors_until_the_deadline) {
         GATE(m, NVSWITCH, 2, "gpus 2\nerror nvmlInit 9\n");
         late(&m);
-        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver Not Loaded (9), still after ");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver Not Loaded (9), unchanged after ");
         machine_says(&m, "gpus 2\nerror nvmlDeviceGetGpuFabricInfoV 999 1\n");
-        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "asking GPU 1 (0000:20:00.0) for its fabric state: Unknown Error (999), still after ");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "asking GPU 1 (0000:20:00.0) for its fabric state: Unknown Error (999), unchanged after ");
 }
 
 /* One that has not joined is why the machine waits; the error is told, too. */
@@ -152,10 +152,10 @@ TEST(an_error_beside_one_that_is_late) {
 TEST(seven_of_eight) {
         GATE(m, NVSWITCH, 3, "gpu 0000:10:00.0\ngpu 0000:30:00.0\n");
         late(&m);
-        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "NVML sees 2 of 3 GPUs, still after ");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "NVML sees 2 of 3 GPUs, unchanged after ");
         for (const char *const *a = (const char *const[]){ "0000:10:00.0", "0000:20:00.0", "0000:30:00.0", NULL }; *a; a++)
                 strv_add(&m.action.device.seen, *a);
-        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "NVML sees 2 of 3 GPUs: not 0000:20:00.0, still after ");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "NVML sees 2 of 3 GPUs: not 0000:20:00.0, unchanged after ");
         ASSERT_EQ(json_array_size(json_object_get(m.work.found, "gpus")), 0);
 }
 

@@ -121,7 +121,7 @@ TEST(profiles_that_do_not_fit_or_are_not_there) {
         want(&m, 0, "7g.80gb");
         want(&m, 1, "4g.40gb,4g.40gb");
         write_file(m.state, "mig 0 1 1\ninstance 0 1 14 2 2 1\n");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): 4g.40gb, 4g.40gb do not fit together in any order; ");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): 4g.40gb, 4g.40gb do not fit on one GPU in any order; ");
         ASSERT_CONTAINS(m.work.text, "; every GPU has its earlier MIG state again");
         ASSERT_EQ(instances(&m, "instance 0 "), 1);
         ASSERT_EQ(instances(&m, "instance 0 1 14 2 2 1"), 1);   /* in its old place */
@@ -250,8 +250,8 @@ TEST(ampere_reboots_once) {
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
 
         boot(&m, "second\n");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "is still pending after the reboot for it (now: the GPUs cannot be reset: nvidia-smi exited with status 3, last said "
-                     "\"not supported here\"); nodestrap makes no second one. ");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "is still pending after a reboot (now: the GPUs cannot be reset: nvidia-smi exited with status 3, last said "
+                     "\"not supported here\"); nodestrap does not reboot again. ");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         ran(&m, "nvidia-smi --gpu-reset\n");
         ASSERT_EQ(root_exists(m.root, LEDGER), 1);
@@ -318,7 +318,7 @@ TEST(another_instance_of_the_same_image_has_one_too) {
         ASSERT_OK(root_replace(m.root, tag, "i-0aaa\n", 7, 0644));
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "this machine reboots now, once");
         boot(&m, "second\n");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "nodestrap makes no second one");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "nodestrap does not reboot again");
         ASSERT_OK(root_replace(m.root, tag, "i-0bbb\n", 7, 0644));
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "this machine reboots now, once");
 }

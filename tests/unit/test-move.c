@@ -468,7 +468,7 @@ TEST(directories_that_lead_into_each_other_are_refused) {
         box_mkdir(&b, "/var/log", 0755);
         box_mkdir(&b, "/var/lib/kubelet/logs", 0755);
         ASSERT_EQ(symlink("/var/lib/kubelet/logs", link), 0);
-        assert_refused(&b, "/var/log/pods leads into /var/lib/kubelet");
+        assert_refused(&b, "/var/log/pods resolves to a path in /var/lib/kubelet");
 }
 
 TEST(originals_that_cannot_be_removed_are_a_failure_and_the_copy_stays) {

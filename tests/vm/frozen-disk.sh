@@ -29,7 +29,7 @@ try "a plan is made" within 300 nodestrap plan $(sources)
 
 try "it is frozen" freeze
 init >said 2>&1 & pid=$!
-try "after a while one line says what is waited for" within 300 said "$still 10 s; giving up in 110 s; dmesg shows whether its disk answers\$"
+try "after a while one line says what is waited for" within 300 said "$still 10 s; giving up in 110 s; dmesg shows whether the disk of the file answers\$"
 try "and until when: not yet" no test -e $status
 try "no file of the configuration is written" no test -e $before
 try "it is thawed" fsfreeze -u /etc/kubernetes

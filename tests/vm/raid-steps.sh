@@ -79,7 +79,7 @@ xfs_admin -L kubernetes "$R" >/dev/null; udevadm settle
 try "a finished one is never made anew" refuses "^failed make-filesystem:$R: md[0-9]+ carries xfs file system \"kubernetes\"" < <(fs ext4 make "$D3")
 try "nor by a plan that saw another" refuses "xfs file system \"kubernetes\", which the plan does not expect" < <(fs ext4 remake "$D3")
 try "where it could not be seen, it is kept" applies 0 "^unchanged make-filesystem:$R" < <(fs ext4 assemble "$D3")
-try "of an array that is made of other disks" refuses "is made of .* and should be of .*${serial[3]}" < <(fs ext4 make "$D4")
+try "of an array that is made of other disks" refuses "has the disks .* but needs .*${serial[3]}" < <(fs ext4 make "$D4")
 
 # ---- assemble ----
 uuid=$(member "${disk[0]}" UUID); A="$D3 array-uuid=$uuid"

@@ -150,7 +150,7 @@ static int bus_fail(Unit *u, int r) {
                                  stop_name(a->interrupted));
         return task_fail(
                 u->task, r, CAUSE_BUS,
-                "systemd cannot be reached (%m); does this machine run systemd, and do you run as root?");
+                "nodestrap cannot reach systemd: %m; run it as root, on a machine that runs systemd");
 }
 
 static void unit_forget_call(Unit *u) {
@@ -450,8 +450,8 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
                 if (!u->foreign)
                         job_cancel(u->task->apply->bus->bus, u->job);
                 (void)task_fail(u->task, -EDEADLK, CAUSE_UNIT,
-                                "%s is ordered after %s, which would wait for it forever; remove that "
-                                "After= (or the Before= in %s)",
+                                "%s would never start: After= puts it behind %s, which waits for it; "
+                                "remove that After=, or the Before= in %s",
                                 u->name, unit, unit);
                 return 0;
         }

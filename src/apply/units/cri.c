@@ -58,7 +58,7 @@ static void refused(Unit *u) {
         unit_forget_record(u);
         (void)task_fail(u->task, -EPROTONOSUPPORT, CAUSE_CRI,
                         "%s runs without CRI, which kubelet needs,%s; correct its configuration "
-                        "(containerd config dump) and run nodestrap init",
+                        "(containerd config dump shows it) and run nodestrap init",
                         u->name, t.data);
 }
 
@@ -77,7 +77,7 @@ static void unanswered(Unit *u, int r) {
                 return;
         (void)task_fail(u->task, r, CAUSE_CRI,
                         "%s runs, but does not answer kubelet at %s: %m; correct the address in its "
-                        "configuration (containerd config dump)",
+                        "configuration (containerd config dump shows it)",
                         u->name, socket_path(u));
 }
 

@@ -113,7 +113,9 @@ static void unmask_step(Unit *u) {
                 task_end(u->task, OUTCOME_DONE);
         else if (u->written > 0 || !streq(u->state.file, "masked-runtime"))
                 (void)task_fail(u->task, -EPERM, unit_cause(u->name),
-                                "%s is wanted but permanently masked; systemctl unmask %s", u->name, u->name);
+                                "the plan starts %s, but it is permanently masked; run systemctl "
+                                "unmask %s",
+                                u->name, u->name);
         else
                 (void)unmask_write(u);
 }
