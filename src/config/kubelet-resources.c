@@ -165,8 +165,8 @@ const char *static_memory(const KubeletGiven *g) {
                 last = MAX(last, json_integer_value(json_object_get(entry, "numaNode")));
         }
         if (g->nodes > 0 && last >= (json_int_t)g->nodes)
-                return text_say(g->room, "names NUMA node %lld, but the machine has %u, counted from 0",
-                                (long long)last, g->nodes);
+                return text_say(g->room, "names NUMA node %lld, but the machine has only %u of them, "
+                                "counted from 0", (long long)last, g->nodes);
         if (kept < 0 && sum > 0)
                 return NULL;
         if (kept < 0)
@@ -258,14 +258,15 @@ const char *eviction_grace(const KubeletGiven *g) {
         json_object_foreach((json_t *)grace, signal, value) {
                 const char *s = json_string_value(value);
                 if (s && (!kubelet_parse_duration(s, &n) || n < 0))
-                        return text_say(g->room, "%s must be a duration that is not negative, such as 1m30s",
+                        return text_say(g->room, "%s must be a duration of zero or more, such as 1m30s",
                                         signal);
         }
         json_object_foreach((json_t *)soft, signal, value) {
                 const char *s = json_string_value(value) ?: "";
                 /* nodeadm accepts it, so only a plan reports it */
                 if (g->minor > 0 && !json_object_get(grace, signal) && !streq(s, "0%") && !streq(s, "100%"))
-                        return text_say(g->room, "has no period for %s, which evictionSoft names", signal);
+                        return text_say(g->room, "lacks a grace period for %s, which evictionSoft names; "
+                                        "add one", signal);
         }
         return NULL;
 }

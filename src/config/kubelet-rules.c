@@ -216,7 +216,7 @@ static const char *gates_of_defaults(const KubeletGiven *g) {
                     (!json_is_true(in_file) && kubelet_flags_turn_off(g->flags, names[i])))
                         continue;
                 return text_say(g->room, "turns %s off, which is on in kubelet 1.%u: another default of "
-                                "kubelet needs it, so kubelet exits; leave it on", names[i], g->minor);
+                                "kubelet needs it; leave it on", names[i], g->minor);
         }
         return NULL;
 }

@@ -88,7 +88,7 @@ TEST(verdicts) {
                 /* eviction */
                 BAD("1.33.4", "{'evictionHard':{'memory.available':'0'}}", "evictionHard", "above 0"), GOOD("1.33.4", "{'evictionHard':{'memory.available':'0%'}}"), BAD("1.33.4", "{'evictionHard':{'memory.available':'110%'}}", "evictionHard", "from 0% to 100%"),
                 BAD("1.28.4", "{'evictionHard':{'containerfs.available':'5%'}}", "evictionHard", "from 1.29 on"), GOOD("1.29.4", "{'evictionHard':{'containerfs.available':'5%'}}"),
-                BAD("1.33.4", "{'evictionSoft':{'memory.available':'5%'}}", "evictionSoft", "no period for memory.available"), GOOD("1.33.4", "{'evictionSoft':{'memory.available':'5%'},'evictionSoftGracePeriod':{'memory.available':'1m'}}"),
+                BAD("1.33.4", "{'evictionSoft':{'memory.available':'5%'}}", "evictionSoft", "lacks a grace period for memory.available"), GOOD("1.33.4", "{'evictionSoft':{'memory.available':'5%'},'evictionSoftGracePeriod':{'memory.available':'1m'}}"),
                 BAD("1.33.4", "{'evictionSoftGracePeriod':{'memory.available':'5'}}", "evictionSoftGracePeriod", "must be a duration"), BAD("1.33.4", "{'evictionMinimumReclaim':{'memory.available':'0%'}}", "evictionMinimumReclaim", "above 0%"),
                 GOOD("1.33.4", "{'evictionMinimumReclaim':{'memory.available':'0'}}"),
                 /* managers */
@@ -142,7 +142,7 @@ TEST(flags_take_the_place_of_settings) {
                 { "1.33.4", "{'systemReserved':{'cpu':'-1'}}", "--system-reserved=cpu=1", NULL, NULL },
                 { "1.33.4", NULL, "--system_reserved cpu=-1", "spec.kubelet.flags[0]", "negative" },
                 { "1.33.4", "{'evictionSoft':{'memory.available':'5%'}}", "--eviction-soft-grace-period=memory.available=1m", NULL, NULL },
-                { "1.33.4", NULL, "--eviction-soft=memory.available<5%", "spec.kubelet.flags[0]", "no period" },
+                { "1.33.4", NULL, "--eviction-soft=memory.available<5%", "spec.kubelet.flags[0]", "lacks a grace period" },
                 { "1.33.4", "{'imagePullCredentialsVerificationPolicy':'AlwaysVerify'}", "--feature-gates=KubeletEnsureSecretPulledImages=true", NULL, NULL },
                 { "1.37.0", NULL, "--feature-gates=KubeletEnsureSecretPulledImages=false", NULL, NULL },
                 { "1.37.0", "{'featureGates':{'KubeletEnsureSecretPulledImages':true}}", "--feature-gates=KubeletEnsureSecretPulledImages=false", "spec.kubelet.flags[0]", "leave it on" },
