@@ -278,7 +278,7 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         }
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",
-                          "the assumed facts come from no machine: on a node the plan and its id may differ");
+                          "some facts are assumed: on a real node the plan and its id may differ");
 }
 
 static int check_facts(const Host *host, Diag *diag) {
@@ -307,8 +307,8 @@ int plan_promise(Plan *plan, const Host *host, const Promise *p, Diag *diag) {
                 return 0;
         if (p->has < 0) {
                 diag_warn_at(&plan->warnings, p->cause == CAUSE_EFA ? "efa-unknown" : "disks-unknown", NULL,
-                             p->path, "the number of %ss of a %s is not known here: a boot that finds fewer "
-                             "than %u fails", what, type, p->said);
+                             p->path, "nodestrap does not know how many %ss a %s has: a boot that finds "
+                             "fewer than %u fails", what, type, p->said);
                 return 0;
         }
         _free_ char *text = xasprintf("expects %u %s%s, but a %s has at most %d: the boot fails", p->said, what,
