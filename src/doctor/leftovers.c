@@ -66,7 +66,7 @@ static void search_others(const Look *l) {
         else
                 check_tell(c, NULL,
                            "neither nodeadm nor nodestrap units are enabled, so nothing sets up the node: "
-                           "systemctl enable %s nodestrap-devices.service %s",
+                           "run systemctl enable %s nodestrap-devices.service %s",
                            ours[0], ours[1]);
         c->cause = CAUSE_INIT;
 }

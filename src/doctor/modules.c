@@ -165,17 +165,17 @@ static void tell_fault(Look *l, const Need *need, const KernelLook *k, const Fin
                             : l->image->kernel ? " (which boots)"
                                                : "";
         if (f->made_for)
-                check_tell(c, need, "it is built for kernel %s but installed for %s%s: install the matching "
-                                    "one",
+                check_tell(c, need, "it is built for kernel %s but installed for %s%s: install the build "
+                                    "for the latter",
                            f->made_for, k->version, which);
         else if (f->unlisted)
                 check_tell(c, need,
                            "its file exists for kernel %s%s, but modules.dep does not list it, so modprobe "
-                           "does not find it: depmod -a %s",
+                           "does not find it: run depmod -a %s",
                            k->version, which, k->version);
         else if (f->listed)
                 check_tell(c, need, "modules.dep of kernel %s%s lists it, but its file is missing: reinstall "
-                                    "it",
+                                    "its package",
                            k->version, which);
         else
                 check_tell(c, need, "kernel %s%s does not have it, neither as a file nor built in: install "

@@ -282,7 +282,7 @@ static bool look_enabled(Look *l, const Need *need, const char *path, const char
                      "%s is closed to this user: run this as root to see if the unit is enabled", closed);
         else
                 FAULT(l, need, "unit-disabled", path,
-                      "it is not enabled, so nothing starts it: systemctl enable %s", need->name);
+                      "it is not enabled, so nothing starts it: run systemctl enable %s", need->name);
         return false;
 }
 
