@@ -46,8 +46,7 @@ static void tell(const NetEvent *e, const Results *r) {
 static int check_words(const Options *o, Diag *diag) {
         if (!o->interface || !interface_name_is_valid(o->interface))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--interface %s; udev-net-manager takes --action add or remove, and "
-                                  "--interface NAME",
+                                  "--interface %s; give --action add or remove, and --interface NAME",
                                   o->interface && *o->interface ? "has an impossible name" : "is missing");
         if (!o->action || (!streq(o->action, "add") && !streq(o->action, "remove")))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE, "--action takes add or remove%s%s%s",

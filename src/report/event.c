@@ -49,8 +49,8 @@ static void notice_write(const Root *root, const json_t *notice) {
                 make_room(root);
         THEN(r, root_replace_volatile(root, path, text, strlen(text), 0600));
         if (r < 0)
-                (void)log_line_errno(LOG_WARNING, r, "The cluster gets no Event, because %s cannot be "
-                                                     "written",
+                (void)log_line_errno(LOG_WARNING, r, "nodestrap cannot write %s, so the cluster gets "
+                                                     "no Event",
                                      path);
 }
 

@@ -120,7 +120,7 @@ static void files_write(const Root *root, const json_t *joined, const char *metr
                 log_debug(JOINED_FILE " is left as it is: %s", strerror(-r));
         else if (r < 0)
                 (void)log_line_errno(LOG_WARNING, r, JOINED_FILE " and joined.prom beside it are out of "
-                                                                 "date, because they cannot be written");
+                                                                 "date, because nodestrap cannot write them");
 }
 
 ExitCode report_join(const Root *root, const JoinReport *join) {

@@ -108,7 +108,8 @@ static void files_write(const Root *root, const char *status, const char *metric
                 r = root_replace_volatile(root, REPORT_METRICS, metrics, strlen(metrics), 0644);
         if (r < 0)
                 (void)log_line_errno(LOG_WARNING, r, REPORT_STATUS " and metrics.prom beside it are out of "
-                                                                   "date, because they cannot be written");
+                                                                   "date, because nodestrap cannot write "
+                                                                   "them");
 }
 
 void report_tell(const Diag *diag) {
