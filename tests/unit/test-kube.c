@@ -245,8 +245,8 @@ TEST(servers) {
         static const struct { const char *server, *words; } cases[] = {
                 { "https://kube.example", NULL },
                 { "HTTPS://kube.example/", NULL },
-                { "http://kube.example", "/var/lib/kubelet/kubeconfig is http: nodestrap sends no token in clear text" },
-                { "Http://kube.example", "is http: nodestrap" },
+                { "http://kube.example", "/var/lib/kubelet/kubeconfig is http: kubelet uses it, but nodestrap sends no token in clear text" },
+                { "Http://kube.example", "is http: kubelet uses it, but nodestrap" },
                 { "kube.example", "/var/lib/kubelet/kubeconfig does not begin with https://" },
                 { "", "does not begin with https://" },
         };

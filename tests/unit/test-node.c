@@ -107,7 +107,7 @@ static void assert_fails(Box *b, const char *words) {
 TEST(what_the_driver_does_not_say) {
         DRIVER(b);
         put(&b, "/proc/devices", DEVICES "\nBlock devices:\n506 nvidia-uvm\n");
-        assert_fails(&b, "/proc/devices has no nvidia-uvm");
+        assert_fails(&b, "/proc/devices does not list nvidia-uvm");
         put(&b, "/proc/driver/nvidia/gpus/0000:64:00.0/information", "Model: NVIDIA\n");
         assert_fails(&b, "the device node of GPU 0000:64:00.0 is unknown: /proc/driver/nvidia/gpus/0000:64:00.0/information: Bad message");
         BOX(empty);
