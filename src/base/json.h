@@ -21,5 +21,5 @@ _malloc_ char *real_text(double value, bool exponents);
 typedef struct JsonMember { const char *key; size_t size; json_t *value; } JsonMember;
 /* The members of an object, and an empty one as the end. The caller frees the array only. */
 _malloc_ JsonMember *json_members(const json_t *object, bool sorted);
-/* Sets the value at a path like "authentication/webhook/enabled", and missing objects on the way. Takes the reference to value. */
+/* Sets the value at a path like "authentication/webhook/enabled", and missing objects. Takes value. */
 _nonnull_ void json_put(json_t *object, const char *path, json_t *value);

@@ -3,8 +3,6 @@
  * kubernetes/kubernetes, as in kubelet-rules.c. */
 #include "config/rules.h"
 
-/* ---- reservations ---- */
-
 const char *enforcement_words(const KubeletGiven *g) {
         const json_t *list = json_object_get(g->all, "enforceNodeAllocatable"), *word;
         bool none = false, twice = false, both = false, news = false;
@@ -216,8 +214,6 @@ const char *qos_reserved(const KubeletGiven *g) {
         return NULL;
 }
 
-/* ---- eviction: pkg/kubelet/eviction/helpers.go ---- */
-
 static const char *threshold_fault(const char *s, bool reclaim) {
         _free_ char *digits = xstrndup(s, strcspn(s, "%"));
         char *end;
@@ -270,8 +266,6 @@ const char *eviction_grace(const KubeletGiven *g) {
         }
         return NULL;
 }
-
-/* ---- the managers ---- */
 
 /* From which 1.N an option is at each level. */
 typedef struct PolicyOption { const char *name; unsigned alpha, beta, stable; } PolicyOption;

@@ -28,8 +28,6 @@ static const char *give(ExprValue *ret, ExprValue value) {
         return NULL;
 }
 
-/* ---- arithmetic: name is the operator ---- */
-
 static const char int_range[] = "the result does not fit into 64 bits", division[] = "division by zero";
 
 static const char *math_int(const ExprCall *c, ExprValue *ret) {
@@ -88,8 +86,6 @@ static const char *give_bool(ExprValue *ret, bool value) {
 static const char *negate_bool(const ExprCall *c, ExprValue *ret) {
         return give_bool(ret, !c->args->boolean);
 }
-
-/* ---- comparison ---- */
 
 static double as_double(const ExprValue *v) {
         return v->type == EXPR_DOUBLE ? v->d : v->type == EXPR_INT ? (double)v->i : (double)v->u;
@@ -157,8 +153,6 @@ static const char *order_strings(const ExprCall *c, ExprValue *ret) {
         return give_order(c->name, order ?: (a > b) - (a < b), ret);
 }
 
-/* ---- strings and lists ---- */
-
 static const char *concat_strings(const ExprCall *c, ExprValue *ret) {
         size_t a = c->args[0].n, b = c->args[1].n;
         char *text = expr_pool_alloc(c->pool, a + b + 1);
@@ -201,8 +195,6 @@ static const char *has_part(const ExprCall *c, ExprValue *ret) {
                 return give_bool(ret, memmem(text, n, part, m) != NULL);
         return give_bool(ret, memcmp(*c->name == 's' ? text : text + n - m, part, m) == 0);
 }
-
-/* ---- conversions: name is the wanted type ---- */
 
 static const char out_of_range[] = "a number outside of the range of that type";
 static const char no_number[] = "a string that holds no number of that type";
@@ -295,8 +287,6 @@ static const char *scalar_to_string(const ExprCall *c, ExprValue *ret) {
         const char *copy = expr_pool_text(c->pool, text, n);
         return give(ret, (ExprValue){ .type = EXPR_STRING, .text = copy, .n = n });
 }
-
-/* ---- the table ---- */
 
 #define UNARY(op, from, to, function)                                                                        \
         { .name = op, .n = 1, .args = { from }, .result = to, .call = function, .form = EXPR_AS_FUNCTION }

@@ -31,8 +31,6 @@ static void expr_pool_done(ExprPool *pool) {
         *pool = (ExprPool){};
 }
 
-/* ---- tokens ---- */
-
 static int next(ExprParser *p) {
         const char *why = expr_lex(p->pool, &p->at, &p->token);
         return why ? expr_fail(p->error, p->token.at, "%s", why) : 0;
@@ -66,8 +64,6 @@ static int nest(ExprParser *p) {
         return 0;
 }
 
-/* ---- the tree ---- */
-
 static Expr *expr_new(ExprParser *p, ExprKind kind, const char *at, const char *name, size_t n) {
         Expr *e = expr_pool_alloc(p->pool, sizeof *e);
         *e = (Expr){ .kind = kind, .at = at, .name = name, .n = n, .height = 1,
@@ -98,8 +94,6 @@ static Expr *make_literal(ExprParser *p, const char *at, ExprValue value) {
         e->value = value;
         return e;
 }
-
-/* ---- the grammar ---- */
 
 static int parse_expr(ExprParser *p, Expr **ret);
 

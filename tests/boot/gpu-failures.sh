@@ -112,7 +112,7 @@ mv /root/nvidia-ctk /usr/bin/
 
 # ---- MIG ----
 power_on p5-48xlarge; spec '{accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}'
-fails 33 EMIG '1g.5gb is no profile.*1g.10gb' "a profile that these GPUs do not have"
+fails 33 EMIG '1g.5gb is not a profile.*1g.10gb' "a profile that these GPUs do not have"
 power_on p5-48xlarge; spec '{accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.10gb: 7}}]}}}'; echo 'mig in-use' >/etc/fakes/nvml
 fails 33 EMIG 'in use|In use' "GPUs that somebody uses"
 

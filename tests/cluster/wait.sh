@@ -82,7 +82,7 @@ try "so far behind that the certificate is not valid yet" eval 'fails far-behind
 # ---- or not, or to another one ----
 restart_authenticator unmapped; learns unmapped ENOTMAPPED
 try "a role that is mapped to nobody" named unmapped ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster training lacks an access entry or aws-auth line for arn:aws:iam::$ACCOUNT:role/$ROLE"
-try "and what to type" says unmapped "aws eks create-access-entry --cluster-name training --region $REGION --type EC2_LINUX --principal-arn arn:aws:iam::$ACCOUNT:role/$ROLE; "
+try "and what to type" says unmapped "aws eks create-access-entry --cluster-name training --region $REGION --type EC2_LINUX --principal-arn arn:aws:iam::$ACCOUNT:role/$ROLE). "
 authenticator_stop; learns nobody ENOTMAPPED
 try "an authenticator that is away is no other 401" eval 'named nobody ENOTMAPPED "" && says nobody "Or its authenticator does not reach STS: its log in CloudWatch (authenticator) has the reason"'
 authenticator_start mapped 'system:node:{{EC2PrivateDNSName}}' viewers; learns group EFORBIDDEN

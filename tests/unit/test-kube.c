@@ -359,7 +359,7 @@ TEST(failures) {
 TEST(role_not_known) {
         static const Case c = { { .status = 401 }, 0, CAUSE_NOT_MAPPED, NULL };
         _free_ char *text = explain(&access_nowhere, &unknown, &c);
-        ASSERT_CONTAINS(text, "lacks an access entry or aws-auth line for that role; create one: aws eks create-access-entry --cluster-name training --type EC2_LINUX --principal-arn ARN-OF-THE-ROLE. If it has one, ");
+        ASSERT_CONTAINS(text, "lacks an access entry or aws-auth line for that role: create one (aws eks create-access-entry --cluster-name training --type EC2_LINUX --principal-arn ARN-OF-THE-ROLE). If it has one, ");
 }
 
 TEST(somebody_elses_words) {

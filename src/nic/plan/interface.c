@@ -320,8 +320,8 @@ static void plan_decided(Making *m, const InterfaceFacts *f, Manager manager) {
         const Eni *eni = eni_find(f->enis, f->interface->mac);
         if (f->no_manage == NO_MANAGE_UNKNOWN && manager == MANAGER_CNI && !kept_decision(f))
                 diag_warn(&m->plan->warnings, "no-manage-unknown",
-                          "%s may have the tag node.k8s.amazonaws.com/no_manage, but EC2 does not tell; it "
-                          "is left to the CNI, as without the gate, until the next event asks again",
+                          "%s may have the tag node.k8s.amazonaws.com/no_manage, but EC2 does not tell: the "
+                          "CNI has it until the next event asks again",
                           name);
         else
                 keep_decision(m, f, manager);
