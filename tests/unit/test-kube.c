@@ -315,7 +315,7 @@ TEST(failures) {
         static const Case cases[] = {
                 { { .status = 200 }, 0, CAUSE_NONE, "" },
                 { { .status = 401, .date = 1 }, 1767323045, CAUSE_NOT_MAPPED, "--region cn-north-1 --type EC2_LINUX --principal-arn arn:aws-cn:iam::1:role/r" },
-                { { .status = 401 }, 0, CAUSE_NOT_MAPPED, "arn:aws-cn:iam::1:role/r; create one" },
+                { { .status = 401 }, 0, CAUSE_NOT_MAPPED, "arn:aws-cn:iam::1:role/r: create one" },
                 { { .status = 401 }, 0, CAUSE_NOT_MAPPED, "the token may be for another cluster: training must be the name (spec.cluster.name) of the cluster at https://kube.example. Or its authenticator" },
                 { { .status = 401 }, 1767323045 - 299, CAUSE_NOT_MAPPED, "create one" },
                 { { .status = 401 }, 1767323045 - 300, CAUSE_CLOCK, "2026-01-02T03:04:05Z, that of the server 2026-01-02T02:59:05Z: ours is 300 s ahead" },
