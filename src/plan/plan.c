@@ -311,8 +311,9 @@ int plan_promise(Plan *plan, const Host *host, const Promise *p, Diag *diag) {
                              "fewer than %u fails", what, type, p->said);
                 return 0;
         }
-        _free_ char *text = xasprintf("expects %u %s%s, but a %s has at most %d: the boot fails", p->said,
-                                      what, p->said == 1 ? "" : "s", type, p->has);
+        _free_ char *text = xasprintf("expects %u %s%s, but a %s has %s%.0d: the boot fails", p->said, what,
+                                      p->said == 1 ? "" : "s", type, p->has > 0 ? "at most " : "none",
+                                      p->has);
         if (!p->tainted)
                 return diag_error_at(diag, -EINVAL, p->cause, NULL, p->path, "%s", text);
         diag_warn_at(&plan->warnings, p->cause == CAUSE_EFA ? "too-many-efa" : "expected-disks", NULL,

@@ -167,7 +167,7 @@ refused g6.xlarge 11 EINVALID "$gates.SidecarContainers: kubelet 1.33.4 exits wi
 refused g6.xlarge 11 EINVALID "spec.kubelet.flags[0]: kubelet 1.33.4 exits with the feature gate CPUManager, which kubelet knows only before 1.33; remove it" \
         < <(kubelet '{flags: ["--feature-gates=CPUManager=true"]}')
 refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, but this machine (class single) has no NVSwitch" < <(nvidia 'fabric: {manager: on}')
-refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: expects 1 EFA device, but a g6.xlarge has 0: the boot fails' < <(instance 'network: {efa: {mode: require}}')
+refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: expects 1 EFA device, but a g6.xlarge has none: the boot fails' < <(instance 'network: {efa: {mode: require}}')
 refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: expects 64 EFA devices, but a p5.48xlarge has at most 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')
 refused p5.48xlarge 30 EDISKS 'spec.instance.localStorage.expectedDisks: expects 9 instance stores, but a p5.48xlarge has at most 8: the boot fails' < <(instance 'localStorage: {expectedDisks: 9}')
 refused p5.48xlarge 33 EFABRIC "$gpu.fabric.gate: fabric-gate: kubelet waits for a fabric that nothing here starts" < <(nvidia 'fabric: {manager: off}')

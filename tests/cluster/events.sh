@@ -205,7 +205,7 @@ try "another failure" run_fails
 try "is no failure of the sender's" send
 try "it gives up" is "$(waiting)" 0
 try "with one line" is "$(wc -l <sent)" 1
-try "that says why" grep -E 'The cluster will not hear of NodestrapFailed \(EAPIERROR\): .*HTTP 422 .*not here' sent
+try "that says why" grep -E 'Event NodestrapFailed was not sent \(EAPIERROR\): .*HTTP 422 .*not here' sent
 kubectl delete validatingadmissionpolicybinding no-events >/dev/null
 try "the policy goes" until_denied grep -v 'not here'
 
@@ -221,7 +221,7 @@ try "and gone, but for what is being written" is "$(ls -A $spool)" .half-written
 try "what is remembered does not grow" python3 -c 'import json; assert len(json.load(open("root/var/lib/nodestrap/events.json"))) == 32'
 echo '{"reason": "NodestrapFailed", "time": "2026-01-02T03:04:05Z", "message": "m", "key": "k", "given": true, "access": {"server": "http://10.0.2.100:6443", "args": ["--cluster-name", "training"], "node": "n"}}' >$spool/00000000000000000001.1
 try "an API server without TLS" send
-try "gets no token" grep -qE 'will not hear of NodestrapFailed \(ENOKUBECONFIG\): .*http' sent
+try "gets no token" grep -qE 'Event NodestrapFailed was not sent \(ENOKUBECONFIG\): .*http' sent
 for n in {1..20}; do run_fails; done
 try "where nobody sends, not more wait than sixteen" is "$(waiting)" 16
 

@@ -84,7 +84,7 @@ off | /opt/apply-tool >/dev/null 2>&1
 try "where that is enough, it is a warning" applies 0 "^(done|unchanged) reserve-pages:1Gi" "^warning hugepages-short: NUMA node 1 has [0-3] of 4 huge pages of 1Gi" \
         '"requested": 4' < <(on_node 1Gi 1 4 lenient=yes)
 try "over all nodes it tells what each has" applies 31 "^failed reserve-pages:1Gi: this machine has [0-6] of 8 huge pages of 1Gi \(node0: [0-3], node1: [0-3]\) after [2-8] tries" \
-        "hugepagesz=1G hugepages=8 on the image" < <(echo "reserve-pages 1Gi size=1Gi count=8 deadline=180s")
+        "add hugepagesz=1G hugepages=8 to the" < <(echo "reserve-pages 1Gi size=1Gi count=8 deadline=180s")
 off | /opt/apply-tool >/dev/null 2>&1
 try "a size that this kernel has not" applies 31 "^failed reserve-pages:16Mi: this kernel has no huge pages of 16Mi; it has 1Gi, 2Mi" < <(on_node 16Mi 0 1)
 try "a node that is not there" applies 31 "^failed reserve-pages:2Mi: NUMA node 2 does not exist on this machine; spec.instance.hugePages can use 0, 1" < <(on_node 2Mi 2 1)

@@ -56,7 +56,7 @@ try "a device comes while it is waited for" applies 0 "^done load-module:rdma_uc
 wait $waiting; rc=$?
 try "the wait ends" is "$rc $(grep -c '^\(done\|unchanged\) await-devices' awaited)" "0 1"
 try "a second time there is no wait" applies 0 "^unchanged await-devices" <<<"$awaits"
-try "devices that never come" applies 33 "^failed await-devices:/dev/infiniband/umad\*: 0 of 2 /dev/infiniband/umad\* are there; .*lsmod and dmesg" <<<"await-devices /dev/infiniband/umad* number=2 deadline=4s"
+try "devices that never come" applies 33 "^failed await-devices:/dev/infiniband/umad\*: 0 of 2 /dev/infiniband/umad\* exist; .*lsmod and dmesg" <<<"await-devices /dev/infiniband/umad* number=2 deadline=4s"
 try "also where that is a warning" applies 0 "^warning devices-missing: 0 of 2" <<<"await-devices /dev/infiniband/umad* number=2 deadline=4s lenient=yes"
 
 # ---- settings ----

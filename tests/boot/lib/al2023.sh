@@ -117,7 +117,7 @@ check_ways() {
         case $VMTEST_BOOT in
         1)      check_theirs "$step, the image as it is"
                 try "the package is installed" dpkg -i /vmtest/nodestrap.deb
-                try "nodeadm is still the image's" grep -q "Somebody's" /usr/bin/nodeadm
+                try "nodeadm is still the image's" grep -q "Stands in for nodeadm" /usr/bin/nodeadm
                 try "our units take over" to_ours;;
         2)      check_ours "$step, our units"
                 try "the way back" back_from_ours;;
