@@ -137,7 +137,7 @@ static Cause explain_break(const KubeMoment *m, const char *error, Text *t) {
 static Cause explain_handshake(const KubeMoment *m, const char *error, Text *t) {
         static const char *const ends[] = { "reset by peer", "SSL_ERROR_SYSCALL", "unexpected eof" };
         /* Behind a load balancer, a stopped API server closes the connection at once. */
-        if (ANY(end, ends, ARRAY_SIZE(ends), strstr(m->reply->error, *end)))
+        if (m->reply->error && ANY(end, ends, ARRAY_SIZE(ends), strstr(m->reply->error, *end)))
                 return explain_break(m, error, t);
         text_add(t,
                  "no TLS 1.2 or later with %s (%s): the server there is not an API server, or something on "
