@@ -114,7 +114,7 @@ and
 .IR launch\-template.tf ,
 which make such a launch template.
 .SH KEYS
-Below each key stand its type and what it may be, its default, and an example.
+Each key has its type, its limits, its default and an example.
 A key without a version is also in the API of nodeadm, with the same meaning
 .RI ( https://github.com/awslabs/amazon\-eks\-ami ).
 A key with a version belongs to nodestrap since that version; nodeadm ignores
