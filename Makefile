@@ -84,7 +84,7 @@ endif
 
 all: $(O)/nodestrap
 .PHONY: all demo check check-unit check-plain check-files check-guests check-boot check-vm check-cluster check-arm64 check-everyday check-rest torture test test-programs guest-programs \
-        images package deb rpm bench fuzz install clean sizes pure lint words valgrind deps deps-test
+        images package deb rpm bench check-device fuzz install clean sizes pure lint words valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
@@ -249,6 +249,9 @@ check-rest:                              # what that leaves out (tests/run/rest)
 	$(Q)tests/run/proof.sh rest $(PART)
 torture: guest-programs                  # campaigns of hours (tests/torture): calls killed, faults injected, power cuts, executions of the fuzzers
 	$(Q)$(TEST_ENV) tests/run/torture.sh $(call scripts,torture)
+# Our readers of the NVIDIA driver beside nvidia-smi, where there is a GPU. REPORT=DIR keeps what both say.
+check-device: $(O)/tests/helpers/device-tool
+	$(Q)python3 tests/oracles/device.py --tool $< $(if $(REPORT),--report $(REPORT))
 BENCH        := $(patsubst %.c,$(O)/%,$(wildcard tests/bench/*.c))
 bench: guest-programs $(BENCH)
 	$(Q)python3 tests/bench/bench.py --nodestrap $(O)/nodestrap --build $(O)/tests/bench
