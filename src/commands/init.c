@@ -9,6 +9,7 @@
 #include "base/run.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/event.h"
 #include "report/status.h"
 
 #define IMDS_USEC        (3 * USEC_PER_SEC)     /* for the name in an Event */
@@ -118,6 +119,7 @@ int command_init(Run *run) {
                 return r;
         tell_signatures(run);
         log_info("Applying plan %s.", run->plan->id);
+        condition_of_start(run->root);
         warn_of_other(run);
         /* A corrected name is kept once the files have it, so that a run that ends before asks again. */
         const char *before = run->host->name_before;

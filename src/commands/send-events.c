@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap send-events`: notices of report/event.c → Events, with the token of this node. Nothing waits
- * for it or fails with it. It retries for half an hour, then the journal gets a line. */
+ * `nodestrap send-events`: notices of report/event.c → Events and the condition of the Node, with the token
+ * of this node. Nothing waits for it or fails with it. It retries for half an hour, then the journal gets a
+ * line. */
 #include "commands/run.h"
 
 #include "apply/identity.h"
@@ -113,6 +114,34 @@ static KubeSent send_event(const Root *root, const KubeAccess *access, const jso
         return result;
 }
 
+/* The Node may appear later: kubelet registers it. */
+static KubeSent send_condition(const Root *root, const KubeAccess *access, const json_t *notice) {
+        ClusterIdentity as = { .access = access, .deadline_usec = now_usec() + TOKEN_USEC };
+        KubeIdentity identity = cluster_identity(&as);
+        const char *machine = json_get_text(notice, "machine");
+        KubeCondition c = {
+                .type = json_get_text(notice, "condition"),
+                .status = json_get_text(notice, "status"),
+                .reason = json_get_text(notice, "reason"),
+                .message = json_get_text(notice, "message"),
+                .instance = startswith(machine, "i-") ? machine : "",
+        };
+        KubeSent result = {};
+        kube_condition_send(access, &identity, &c, &result);
+        if (result.cause != CAUSE_NONE)
+                return result;
+        log_info("Set in cluster %s: condition %s=%s (%s) of Node %s.", access->cluster, c.type, c.status,
+                 c.reason, access->node);
+        _cleanup_(json_decrefp) json_t *known = json_pack(
+                "{ss ss ss}", "machine", machine, "bootId", json_get_text(notice, "bootId"), "status",
+                c.status);
+        _free_ char *text = json_dumps(known, JSON_INDENT(1));
+        int r = root_replace(root, CONDITION_FILE, text, strlen(text), 0644);
+        if (r < 0)
+                log_debug(CONDITION_FILE " cannot be written: %s", strerror(-r));
+        return result;
+}
+
 static bool is_over(const char *name) {
         uint64_t now = now_usec(), since = 0;
         _free_ char *number = xstrndup(name, strcspn(name, "."));
@@ -124,12 +153,14 @@ static bool settle(Round *round, const char *name, const json_t *notice, const K
         if (sent->cause == CAUSE_NONE)
                 return true;
         bool over = sent->refused || is_over(name);
+        const char *condition = json_get_text(notice, "condition"),
+                   *kind = *condition ? "condition" : "Event",
+                   *what = *condition ? condition : json_get_text(notice, "reason");
         if (over)
-                log_warning("Event %s was not sent (%s): %s", json_get_text(notice, "reason"),
-                            cause_word(sent->cause), sent->text ?: "");
+                log_warning("%s %s was not sent (%s): %s", kind, what, cause_word(sent->cause),
+                            sent->text ?: "");
         else if (sent->cause != round->told && sent->text)
-                log_info("Event %s is not sent yet (%s): %s", json_get_text(notice, "reason"),
-                         cause_word(sent->cause), sent->text);
+                log_info("%s %s is not sent yet (%s): %s", kind, what, cause_word(sent->cause), sent->text);
         round->told = sent->cause;
         round->retry_after = MAX(round->retry_after, sent->retry_after);
         return over;
@@ -151,7 +182,9 @@ static void attempt(Round *round, const json_t *notice) {
         forget_attempt(round);
         round->way = TAKE_PTR(way);
         if (r >= 0)
-                round->sent = send_event(round->root, &access, notice);
+                round->sent = *json_get_text(notice, "condition")
+                                      ? send_condition(round->root, &access, notice)
+                                      : send_event(round->root, &access, notice);
         else
                 round->sent = (KubeSent){ .cause = error ? error->cause : CAUSE_INTERNAL, .refused = true,
                                           .text = error ? diagnostic_format(error) : xstrdup(strerror(-r)) };

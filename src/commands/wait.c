@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/event.h"
 #include "report/join.h"
 
 #include <assert.h>
@@ -57,7 +58,8 @@ static void join_as_instance(const Root *root, JoinGoal goal, uint64_t deadline_
                                   .identity = &kube,
                                   .goal = goal,
                                   .deadline_usec = deadline_usec,
-                                  .is_lost = outlook_is_lost };
+                                  .is_lost = outlook_is_lost,
+                                  .registered = condition_of_node };
                 join_wait(&task, &ret->outcome);
         } else
                 take_refusal(root, &diag, &ret->outcome);

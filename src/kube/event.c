@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Creates one Event, or increases its count. As with Events of kubelet, the uid of its Node is the name
- * (kubernetes: pkg/kubelet/kubelet.go, nodeRef): kubectl describe node shows it, even without a Node. A
- * node may create and patch Events but not read them (kubernetes:
- * plugin/pkg/auth/authorizer/rbac/bootstrappolicy, NodeRules()), so this creates first and patches what
- * exists. The API server forgets them after an hour (--event-ttl). */
+ * Creates one Event, or increases its count, and sets a condition of the Node. As with Events of kubelet, the
+ * uid of its Node is the name (kubernetes: pkg/kubelet/kubelet.go, nodeRef): kubectl describe node shows it,
+ * even without a Node. A node may create and patch Events but not read them, get its Node, and patch the
+ * status of it (kubernetes: plugin/pkg/auth/authorizer/rbac/bootstrappolicy, NodeRules()). So this creates an
+ * Event first and patches what exists. The API server forgets them after an hour (--event-ttl). */
 #include "kube/internal.h"
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/time.h"
 
+#include <time.h>
 
 #define EVENTS      "/api/v1/namespaces/default/events"
 /* A webhook may take 30 s; a shorter wait would lose its work. */
@@ -48,6 +50,7 @@ typedef struct Sender {
         const KubeIdentity *identity;
         const char *token;
         uint64_t deadline_usec;         /* of all requests */
+        const char *work;               /* "create Events", for the message of a 403 */
         KubeSent *sent;
 } Sender;
 
@@ -55,8 +58,9 @@ static Cause explain(const Sender *s, const KubeReply *reply, char **ret) {
         if (reply->curl == 0 && reply->status == 403) {
                 _free_ char *message = kube_status_message(&reply->body);
                 Text t = {};
-                text_add(&t, "the API server knows the role of this node, but does not let it create Events: "
-                             "403 Forbidden; ");
+                text_add(&t,
+                         "the API server knows the role of this node, but does not let it %s: "
+                         "403 Forbidden; ", s->work);
                 text_add_shown(&t, message ?: "", strlen(message ?: ""), 300, 0);
                 *ret = text_take(&t);
                 return CAUSE_FORBIDDEN;
@@ -106,23 +110,95 @@ static void make_or_count(const Sender *s, const KubeEvent *e) {
                                   s->access->server, e->name);
 }
 
+/* ---- the condition ---- */
+
+static const json_t *find_condition(const json_t *node, const char *type) {
+        const json_t *condition;
+        size_t i;
+        json_array_foreach(json_object_get(json_object_get(node, "status"), "conditions"), i, condition)
+                if (streq(json_get_text(condition, "type"), type))
+                        return condition;
+        return NULL;
+}
+
+/* "aws:///us-west-2a/i-…": EC2 reuses private names, so a Node of this name may be of another instance. */
+static bool is_of(const json_t *node, const char *instance) {
+        const char *id = json_get_text(json_object_get(node, "spec"), "providerID");
+        const char *last = strrchr(id, '/');
+        return !*id || !*instance || streq(last ? last + 1 : id, instance);
+}
+
+static json_t *make_condition(const KubeCondition *c, const json_t *before) {
+        _free_ char *now = time_text(time(NULL));
+        const char *since = json_get_text(before, "lastTransitionTime");
+        bool same = streq(json_get_text(before, "status"), c->status);
+        if (same && streq(json_get_text(before, "reason"), c->reason) &&
+            streq(json_get_text(before, "message"), c->message))
+                return NULL;
+        return json_pack("{s{s[{ss ss ss ss ss ss}]}}", "status", "conditions", "type", c->type, "status",
+                         c->status, "reason", c->reason, "message", c->message, "lastHeartbeatTime", now,
+                         "lastTransitionTime", same && *since ? since : now);
+}
+
+static void set_condition(const Sender *s, const KubeCondition *c) {
+        _free_ char *path = xasprintf("/api/v1/nodes/%s", s->access->node),
+                    *status = xasprintf("%s/status", path);
+        KubeRequest request = { .method = "GET", .path = path, .answer_usec = ANSWER_USEC };
+        KubeReply reply = {};
+        kube_api_request(s->api, &request, s->token, s->deadline_usec, &reply);
+        _cleanup_(json_decrefp) json_t *node =
+                json_loadb(reply.body.data ?: "", reply.body.size, 0, NULL);
+        bool theirs = reply.status == 200 && !is_of(node, c->instance);
+        bool absent = reply.curl == 0 && (reply.status == 404 || theirs);
+        if (!absent)
+                judge(s, &reply);
+        kube_reply_done(&reply);
+        _cleanup_(json_decrefp) json_t *patch = NULL;
+        if (!absent && s->sent->cause == CAUSE_NONE)
+                patch = make_condition(c, find_condition(node, c->type));
+        if (patch)
+                absent = ask(s, "PATCH", status, "application/strategic-merge-patch+json", patch, 404) == 404;
+        s->sent->refused |= s->sent->cause == CAUSE_FORBIDDEN;  /* also of an admission webhook */
+        if (absent) {
+                s->sent->cause = CAUSE_NOT_REGISTERED;
+                s->sent->text = xasprintf("cluster %s has no Node %s of this instance yet",
+                                          s->access->cluster, s->access->node);
+        }
+}
+
+/* ---- both ---- */
+
+static int sender_open(Sender *s, KubeApi **api, char **token) {
+        _cleanup_(diag_done) Diag diag = {};
+        int r = s->identity->token(s->identity->user, token, &diag);
+        s->sent->away = r < 0;
+        THEN(r, kube_api_new(s->access, api, &diag));
+        s->api = *api;
+        s->token = *token;
+        s->deadline_usec = now_usec() + ANSWER_USEC;
+        if (r < 0)
+                s->sent->cause = kube_refusal(&diag, r, &s->sent->text);
+        return r;
+}
+
 void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
                      KubeSent *ret) {
-        _cleanup_(diag_done) Diag diag = {};
         _cleanup_(kube_api_freep) KubeApi *api = NULL;
         _cleanup_(forget_secretp) char *token = NULL;
-        KubeSent sent = {};
-        int r = identity->token(identity->user, &token, &diag);
-        sent.away = r < 0;
-        THEN(r, kube_api_new(access, &api, &diag));
-        if (r < 0)
-                sent.cause = kube_refusal(&diag, r, &sent.text);
-        else {
-                Sender s = {
-                        .api = api, .access = access, .identity = identity, .token = token, .sent = &sent,
-                        .deadline_usec = now_usec() + ANSWER_USEC
-                };
+        Sender s = { .access = access, .identity = identity, .work = "create Events", .sent = ret };
+        *ret = (KubeSent){};
+        if (sender_open(&s, &api, &token) >= 0)
                 make_or_count(&s, event);
-        }
-        *ret = sent;
+}
+
+void kube_condition_send(const KubeAccess *access, const KubeIdentity *identity,
+                         const KubeCondition *condition, KubeSent *ret) {
+        _cleanup_(kube_api_freep) KubeApi *api = NULL;
+        _cleanup_(forget_secretp) char *token = NULL;
+        Sender s = {
+                .access = access, .identity = identity, .work = "set a condition of its Node", .sent = ret
+        };
+        *ret = (KubeSent){};
+        if (sender_open(&s, &api, &token) >= 0)
+                set_condition(&s, condition);
 }

@@ -117,6 +117,8 @@ static void note_times(Watch *w, bool first) {
         JoinOutcome *o = w->outcome;
         const KubeNode *n = &w->node;
         if (n->state >= KUBE_NODE_REGISTERED && o->registered_usec == 0) {
+                if (w->task->registered)
+                        w->task->registered(w->task->root);
                 o->registered_usec = first ? since_usec(n->created, w->reply->date) : now_usec();
                 log_info("Node %s is registered, %.1f s after the kernel started.", w->access->node,
                          (double)o->registered_usec / USEC_PER_SEC);

@@ -69,6 +69,7 @@ typedef struct JoinTask {
         /* Called about once a second until kubelet reports. true: it never will; cause and text of ret have
          * the reason, and it frees the old text. */
         bool (*is_lost)(const Root *root, JoinOutcome *ret);
+        void (*registered)(const Root *root);   /* called once, when kubelet of this boot reports; or NULL */
 } JoinTask;
 /* Until the goal, the deadline, a lost kubelet or a signal. One request watches the Node, without polling.
  * Each change is a line in the log. */
@@ -98,3 +99,16 @@ typedef struct KubeSent {
  * existing one. May be repeated. */
 _nonnull_ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
                                KubeSent *ret);
+
+/* A condition in the status of the Node of this machine. lastTransitionTime changes with the status alone
+ * (kubernetes/community:contributors/devel/sig-architecture/api-conventions.md). */
+typedef struct KubeCondition {
+        const char *type;               /* "NodestrapReady" */
+        const char *status;             /* "True", "False", "Unknown" */
+        const char *reason, *message;
+        const char *instance;           /* "i-…", which the Node must be of; "": not known */
+} KubeCondition;
+/* One attempt, as kube_event_send(). CAUSE_NOT_REGISTERED: the Node does not exist yet, or belongs to another
+ * instance. A condition that says the same already is not written again. */
+_nonnull_ void kube_condition_send(const KubeAccess *access, const KubeIdentity *identity,
+                                   const KubeCondition *condition, KubeSent *ret);

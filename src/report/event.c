@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Events about this node. The same failure in two phases or boots is one Event with a count and the
- * latest message. */
+ * Events about this node, and the condition of its Node. The same failure in two phases or boots is one Event
+ * with a count and the latest message. */
 #include "report/event.h"
 
 #include "base/json.h"
@@ -39,18 +39,18 @@ static void make_room(const Root *root) {
 }
 
 /* Names sort by time. Only root may read them: a proxy variable may hold a password. */
-static void notice_write(const Root *root, const json_t *notice) {
+static void notice_write(const Root *root, const json_t *notice, const char *ending) {
         _free_ char *text = json_dumps(notice, JSON_INDENT(1));
         _free_ char *path =
-                xasprintf(EVENTS_DIR "/%020llu.%d", (unsigned long long)now_usec(), (int)getpid());
+                xasprintf(EVENTS_DIR "/%020llu.%d%s", (unsigned long long)now_usec(), (int)getpid(), ending);
         int r = root_make_dirs(root, RUN_DIR, 0755);
         THEN(r, root_make_dirs(root, EVENTS_DIR, 0700));
         if (r >= 0)
                 make_room(root);
         THEN(r, root_replace_volatile(root, path, text, strlen(text), 0600));
         if (r < 0)
-                (void)log_line_errno(LOG_WARNING, r, "nodestrap cannot write %s, so the cluster gets "
-                                                     "no Event",
+                (void)log_line_errno(LOG_WARNING, r, "nodestrap cannot write %s, so the cluster does "
+                                                     "not hear of it",
                                      path);
 }
 
@@ -153,7 +153,7 @@ static void tell_failure(const Root *root, const Report *report, const Verdict *
         if (access)
                 json_object_set_new(notice, "access", access);
         json_object_set_new(notice, "given", json_boolean(!here));
-        notice_write(root, notice);
+        notice_write(root, notice, "");
         remember(root, v);
 }
 
@@ -172,7 +172,7 @@ static void tell_recovery(const Root *root) {
                 xasprintf("%s at %s has passed: nodestrap has done everything", code, step);
         _cleanup_(json_decrefp) json_t *notice =
                 notice_new(root, false, "NodestrapRecovered", code, step, message);
-        notice_write(root, notice);
+        notice_write(root, notice, "");
 }
 
 void event_of_run(const Root *root, const Report *report, const Verdict *v, bool well) {
@@ -190,5 +190,78 @@ void event_of_join(const Root *root, const Verdict *v) {
         add_verdict(&t, v->code, v->step, v->text ?: "");
         _cleanup_(json_decrefp) json_t *notice =
                 notice_new(root, true, "NodestrapNotJoined", v->code, v->step, t.data);
-        notice_write(root, notice);
+        notice_write(root, notice, "");
+}
+
+/* ---- the condition NodestrapReady ---- */
+
+#define CONDITION_ENDING ".condition"
+
+/* A later state replaces one that was not sent. */
+static void forget_conditions(const Root *root) {
+        _strv_ char **names = NULL;
+        if (root_list(root, EVENTS_DIR, &names) < 0)
+                return;
+        STRV_FOREACH(name, names) {
+                _free_ char *path = xasprintf(EVENTS_DIR "/%s", *name);
+                if (endswith(*name, CONDITION_ENDING))
+                        (void)!root_remove(root, path);
+        }
+}
+
+static void condition_write(const Root *root, const char *status, const char *reason, const char *message) {
+        _free_ char *machine = find_machine(root), *when = verdict_time(), *boot_id = NULL;
+        _cleanup_(text_done) Text shown = {};
+        (void)!root_boot_id(root, &boot_id);
+        text_add_shown(&shown, message, strcspn(message, "\n"), SENTENCE_MAX, 0);
+        _cleanup_(json_decrefp) json_t *notice = json_pack(
+                "{ss ss ss so so so so so}", "condition", "NodestrapReady", "status", status, "reason",
+                reason, "message", text_json(shown.data ?: ""), "machine", text_json(machine), "bootId",
+                text_json(boot_id ?: ""), "time", text_json(when), "environment", event_environment());
+        forget_conditions(root);
+        notice_write(root, notice, CONDITION_ENDING);
+}
+
+/* Has the cluster a condition of this machine? boot_differs: one of an earlier boot. */
+static bool condition_is_known(const Root *root, bool *ret_boot_differs) {
+        _free_ char *text = NULL, *machine = find_machine(root), *boot_id = NULL;
+        if (root_read(root, CONDITION_FILE, UNWELL_MAX, &text, NULL) < 0)
+                return false;
+        _cleanup_(json_decrefp) json_t *sent = json_loads(text, 0, NULL);
+        *ret_boot_differs =
+                root_boot_id(root, &boot_id) < 0 || !streq(boot_id, json_get_text(sent, "bootId"));
+        return streq(machine, json_get_text(sent, "machine"));
+}
+
+/* The run phase does again what earlier phases have missed. After a failed config phase it never begins. */
+static bool is_final(const Status *s) {
+        return status_last(s, "run") || (streq(s->verdict, "failed") && streq(s->phase, "config"));
+}
+
+static void condition_tell(const Root *root, const Status *s) {
+        if (streq(s->verdict, "ok") && is_final(s))
+                condition_write(root, "True", "NodestrapDone", "nodestrap has done all steps of this boot");
+        else if (is_final(s))
+                condition_write(root, "False", s->code, s->text);
+        else
+                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap sets up this boot");
+}
+
+void condition_of_start(const Root *root) {
+        bool earlier = false;
+        if (condition_is_known(root, &earlier) && earlier)
+                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap sets up this boot");
+}
+
+void condition_of_run(const Root *root, const Status *status) {
+        bool earlier,
+                typed = root_is_host(root) && !verdict_is_of_unit() && !streq(status->verdict, "failed");
+        if (is_final(status) && (condition_is_known(root, &earlier) || typed))
+                condition_tell(root, status);
+}
+
+void condition_of_node(const Root *root) {
+        _cleanup_(status_done) Status status = {};
+        if (geteuid() == 0 && status_read(root, &status) >= 0)
+                condition_tell(root, &status);
 }

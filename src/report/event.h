@@ -12,9 +12,19 @@
 /* The proxy variables of this process: {NAME: value}, null if not set. */
 json_t *event_environment(void);
 
+/* {machine, bootId} of the last condition that the cluster has. */
+#define CONDITION_FILE "/var/lib/nodestrap/condition.json"
 #define EVENTS_MAX 16           /* files; then the oldest is removed */
 
 /* Of init: each verdict that is not ok, and the first ok of a run phase after it. well: the boot is ok. */
 _nonnull_ void event_of_run(const Root *root, const Report *report, const Verdict *v, bool well);
 /* For a wait by a unit: on a terminal you see the result. */
 _nonnull_ void event_of_join(const Root *root, const Verdict *v);
+
+/* The condition NodestrapReady, also by a notice: {condition, status, reason, message, machine, bootId, time,
+ * environment}. A new boot of a Node that has the condition makes it Unknown; */
+_nonnull_ void condition_of_start(const Root *root);
+/* the verdict of this boot sets it, if the Node has it, or if you typed an init that lets kubelet start; */
+_nonnull_ void condition_of_run(const Root *root, const Status *status);
+/* and so does `nodestrap wait` as root, once the Node is registered. */
+_nonnull_ void condition_of_node(const Root *root);

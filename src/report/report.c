@@ -160,6 +160,7 @@ ExitCode report_write(const Root *root, const Report *given) {
         close_fd(&lock);
         progress_note(root, "end", v.word);
         event_of_run(root, &report, &v, well);
+        condition_of_run(root, &status);
         if (root_is_host(root))
                 verdict_announce(&v, report.phases, report.plan ? report.plan->id : "", seconds, console);
         verdict_tell(&v, last);

@@ -43,4 +43,21 @@ try "kubectl describe node shows what failed" grep -E 'Warning +NodestrapFailed 
 try "and that it has passed" grep -E 'Normal +NodestrapRecovered ' out/node.txt
 sed -n '/^Events:/,$s/^/# /p' out/node.txt
 
+# The condition stands beside those of kubelet, which goes on to write the status.
+condition() { host kubectl get node $NODE -o "jsonpath={.status.conditions[?(@.type=='NodestrapReady')]$1}"; }
+becomes() { for _ in {1..1200}; do [ "$(condition '.status}{" "}{.status.conditions[?(@.type=="NodestrapReady")].reason')" = "$1" ] && return; sleep 0.1; done; condition ''; return 1; }
+try "the Node says NodestrapReady" becomes "True NodestrapDone"
+since=$(condition .lastTransitionTime)
+echo '{"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {"instance": {"sysctl": {"net.ipv4.no_such_setting": "1"}}}}' >/etc/eks/nodeadm.d/50-spec.yaml
+# shellcheck disable=SC2046
+try "a typed init that fails beside kubelet" no nodestrap init --skip config $(sources)
+try "the Node says so" becomes "False ESYSCTL"
+try "kubelet is still Ready, or becomes so" host kubectl wait --for=condition=Ready --timeout=240s "node/$NODE"
+rm /etc/eks/nodeadm.d/50-spec.yaml
+# shellcheck disable=SC2046
+try "mended again" nodestrap init --skip config $(sources)
+try "the Node says that, too" becomes "True NodestrapDone"
+try "since the last change" no is "$(condition .lastTransitionTime)" "$since"
+host kubectl describe node $NODE | sed -n '/^Conditions:/,/^Addresses:/s/^/# /p'
+
 finish
