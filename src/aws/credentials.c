@@ -101,7 +101,7 @@ static int read_token(const char *variable, const char *path, char **ret, Diag *
         if (!*token || !credentials_text_is_valid(token)) {
                 forget_secret(token);
                 return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, "%s, which %s names, %s", path, variable,
-                                  *text ? "has more in it than one token" : "is empty");
+                                  *text ? "contains more than one token" : "is empty");
         }
         *ret = token;
         return 1;

@@ -292,9 +292,9 @@ static bool takes_sources(const Command *c, char *const *words, Options *o) {
 static int refuse_rest(const Command *c, const char *rest, const Options *o, Diag *diag) {
         if (c->flags & BIT(FLAG_CONFIG_SOURCE))
                 return usage(diag,
-                             "%s takes no \"%s\" behind its name; name a source by -c, as in -c file://PATH",
+                             "%s takes no \"%s\" after its name; name a source by -c, as in -c file://PATH",
                              c->words, rest);
-        return usage(diag, "%s takes no \"%s\" behind its name; see %s %s --help", c->words, rest,
+        return usage(diag, "%s takes no \"%s\" after its name; see %s %s --help", c->words, rest,
                      program_names[o->name], c->words);
 }
 

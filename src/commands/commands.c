@@ -130,7 +130,7 @@ static const Command commands[_COMMAND_MAX] = {
         [WAIT] = {
                 .words = "wait", .use = USE_AFTER,
                 .help = HELP("[OPTION...]", "Wait until this node has joined its cluster",
-                             "Prints what stands in the way. Exits with 60 if the node does not join in "
+                             "Prints the reason if it has not. Exits with 60 if the node does not join in "
                              "time, and with 50 if kubelet itself fails.",
                              "wait --timeout 10s\n"
                              "wait --for registered"),

@@ -80,7 +80,7 @@ static const Field kubelet_fields[] = {
         { FIELD("config", "A KubeletConfiguration, or some of it; merged over what the node needs."),
           AT(FREE, kubelet.config),
           NODEADM("{\"maxPods\": 110, \"topologyManagerPolicy\": \"restricted\"}") },
-        { FIELD("flags", "Arguments for kubelet, behind those of nodestrap."), .flags = FIELD_APPEND,
+        { FIELD("flags", "Arguments for kubelet, after those of nodestrap."), .flags = FIELD_APPEND,
           .fields = string_item, AT(LIST, kubelet.flags),
           NODEADM("[\"--node-labels=nodegroup=p5\", \"--v=3\"]") },
         { FIELD("maxPodsExpression",

@@ -24,7 +24,7 @@ static const char *image_pattern_fault(const char *pattern) {
         bool open = endswith(pattern, "/*");
         if (n == 0 || !streq(stripped, pattern) || strcspn(pattern, "*") < n - (open ? 1 : 0) ||
             streq(pattern, "/*"))
-                return "holds a pattern that is neither an image nor a registry or path with /* behind it";
+                return "holds a pattern that is neither an image nor a registry or path with /* after it";
         if (!open && (strchr(pattern, '@') || strchr(strrchr(pattern, '/') ?: pattern, ':') ||
                       strpbrk(pattern, " \t")))
                 return "holds an image with a tag, a digest or a blank: write only its name";

@@ -56,7 +56,7 @@ static void fail_toml(const Origins *origins, unsigned line, const char *why, Di
         const Position at = origins_toml(origins, line);
         _free_ char *within = origins->toml_block == '|' ? NULL : xasprintf("line %u of it: ", line);
         diag_error_at(diag, -EINVAL, CAUSE_INVALID, &at, TOML_PATH, "is not TOML: %s%s%s", within ?: "", why,
-                      origins->toml_block == '>'   ? "; behind config: > its lines are folded into one"
+                      origins->toml_block == '>'   ? "; after config: > its lines are folded into one"
                       : origins->toml_block == ' ' ? "; without config: | its lines are folded into one"
                                                    : "");
         if (origins->toml_block && origins->toml_block != '|')

@@ -216,7 +216,7 @@ bool volumes_validate(const Merge *m, Diag *diag) {
                         complain(&c, i, "mountTarget", "is missing: the directory to mount it on");
                 else if (one && several)
                         complain(&c, i, "mountTargets",
-                                 "stands beside mountTarget: name all directories here, or one there");
+                                 "is set beside mountTarget: name all directories here, or one there");
         }
         check_targets(&c);
         return !c.broken;

@@ -42,11 +42,11 @@ static const char *lex_number(ExprPool *pool, const char **at, ExprValue *ret) {
                         s++;
         *at = s;
         if (s > whole)
-                return is_name(*s) ? "letters right behind a number" : lex_real(pool, from, s, ret);
+                return is_name(*s) ? "letters right after a number" : lex_real(pool, from, s, ret);
         bool is_unsigned = *s == 'u' || *s == 'U';
         *at += is_unsigned;
         if (is_name(**at))
-                return "letters right behind a number";
+                return "letters right after a number";
         errno = 0;
         *ret = (ExprValue){ .type = is_unsigned ? EXPR_UINT : EXPR_INT,
                             .u = strtoull(from, NULL, hex ? 16 : 10) };
@@ -62,7 +62,7 @@ static const char *lex_character(const char **at, size_t n, unsigned base, Text 
                 c = c * base + (unsigned)digit;
         }
         if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff) || (base == 8 && c > 0xff))
-                return "an escape in a string that stands for no character";
+                return "an escape in a string that is not a character";
         utf8_add(ret, c);
         return NULL;
 }

@@ -240,7 +240,7 @@ static int parse_suffixes(ExprParser *p, Expr **e) {
                 } else {
                         Token name = p->token;
                         if (name.type != TOKEN_NAME)
-                                return expr_fail(p->error, name.at, "a name should stand behind the point");
+                                return expr_fail(p->error, name.at, "a name must follow the point");
                         r = next(p);
                         if (r >= 0 && !is_operator(p, "("))
                                 return expr_fail(p->error, name.at, "nothing here has fields");

@@ -273,8 +273,8 @@ static void check_epilogue(Splitter *s, Cursor c) {
                 }
                 if (s->warned_epilogue)
                         (void)part_warn(s, false, c.line, "config-after-closing-boundary",
-                                        "this looks like a NodeConfig, but it stands behind the closing "
-                                        "delimiter, where nothing is read; move it in front of that line");
+                                        "this looks like a NodeConfig, but it follows the closing "
+                                        "delimiter, where nothing is read; move it before that line");
         }
 }
 

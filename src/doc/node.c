@@ -207,7 +207,7 @@ int builder_alias(Builder *b, Mark at, const char *name) {
         const Anchor *a = &b->anchors[i - 1];
         if (a->open)
                 return fail(b, at, -EBADMSG, CAUSE_SYNTAX,
-                            "an alias (*name) stands inside the very node that its anchor names");
+                            "an alias (*name) is inside the node that its anchor names");
         return check_key(b, a->node->type, at) ?: check_depth(b, at, a->height) ?:
                 nodes_add(b, at, a->size, true) ?: place(b, a->node, at, a->height);
 }
@@ -222,7 +222,7 @@ static void warn_duplicate(Builder *b, const Node *key, unsigned first) {
                 return;
         _free_ char *path = builder_path(b, key->text);
         diag_warn_at(b->diag, "duplicate-key", &where, path,
-                     "this key stands on line %u already; only the last one counts%s", first,
+                     "this key is also on line %u; nodestrap uses only the last one%s", first,
                      b->duplicates == MAX_DUPLICATE_WARNINGS ? " (further ones are not listed)" : "");
 }
 

@@ -134,7 +134,7 @@ static int parse_unicode(TomlParser *p, unsigned digits, Text *ret) {
                 p->at++;
         }
         if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-                return toml_fail(p, from, "an escape that stands for no Unicode character");
+                return toml_fail(p, from, "an escape that is not a Unicode character");
         utf8_add(ret, c);
         return 0;
 }
@@ -393,7 +393,7 @@ static int parse_key_value(TomlParser *p, TomlTable c) {
         if (child_get(c.table, &key))
                 return toml_fail(p, from, "a key that is already defined");
         if (!accept_char(p, '='))
-                return toml_fail(p, p->at, "no = behind a key");
+                return toml_fail(p, p->at, "no = after a key");
         unsigned line = line_of(p, p->at);
         skip_in_line(p);
         r = parse_value(p, c.depth, &value);
@@ -419,7 +419,7 @@ static int parse_array(TomlParser *p, unsigned depth, json_t *array) {
                 if (r < 0)
                         return r;
                 if (!accept_char(p, ',') && peek(p) != ']' && p->at < p->end)
-                        return toml_fail(p, p->at, "neither , nor ] behind an item of an array");
+                        return toml_fail(p, p->at, "neither , nor ] after an item of an array");
         }
 }
 

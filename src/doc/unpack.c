@@ -79,7 +79,7 @@ static bool is_gzip(const unsigned char *data, size_t size) {
 /* NULL: the stream is whole. */
 static const char *gzip_problem(const z_stream *z, int r) {
         if (r == Z_STREAM_END)
-                return z->avail_in > 0 ? "there are bytes behind its last member" : NULL;
+                return z->avail_in > 0 ? "bytes follow its last member" : NULL;
         return r == Z_OK || r == Z_BUF_ERROR ? "it ends too early" : "it is damaged";
 }
 

@@ -58,20 +58,20 @@ static bool has_two_keys(const Line *l) {
 }
 
 static char *misplaced(const Line *l, size_t column, unsigned other) {
-        return xasprintf("%zu blank%s in front, and %zu on line %u: the keys of a map begin in one column",
-                         l->indent, l->indent == 1 ? " stands" : "s stand", column, other);
+        return xasprintf("%zu blank%s before the key, and %zu on line %u: the keys of a map begin in one column",
+                         l->indent, l->indent == 1 ? " is" : "s are", column, other);
 }
 
 static char *slip_of_value(const Blob *blob, size_t line, unsigned first) {
         Line here = line_of(blob, line), above = {};
         size_t number = line;
         if (has_two_keys(&here))
-                return xstrdup("two keys stand on one line; each needs one of its own, or both braces around "
-                               "them");
+                return xstrdup("two keys are on one line; write each on a line of its own, or put braces "
+                               "around them");
         if (!line_above(blob, here.s, &number, &above))
                 return NULL;
         if (lacks_blank(&above))
-                return xasprintf("a blank is missing behind the colon on line %u", first + (unsigned)number);
+                return xasprintf("a blank is missing after the colon on line %u", first + (unsigned)number);
         return here.indent > above.indent && key_end(&above) + 1 < above.n
                        ? misplaced(&here, above.indent, first + (unsigned)number)
                        : NULL;
@@ -99,13 +99,13 @@ char *yaml_slip(const Blob *blob, const char *problem, size_t line, size_t colum
         size_t toml = toml_without_mark(blob, line);
         Line here = line_of(blob, line);
         if (toml > 0)
-                return xasprintf("the TOML behind config: on line %u needs a | there, config: |, to be text",
+                return xasprintf("the TOML after config: on line %u must be text: write config: | there",
                                  first + (unsigned)toml - 1);
         if (streq(problem, "mapping values are not allowed in this context"))
                 return slip_of_value(blob, line, first);
         Line begin = line_of(blob, context);
         if (streq(problem, "could not find expected ':'") && lacks_blank(&begin))
-                return xasprintf("a blank is missing behind the colon on line %u", first + (unsigned)context);
+                return xasprintf("a blank is missing after the colon on line %u", first + (unsigned)context);
         if (startswith(problem, "did not find expected") && context < line && here.n > 0 &&
             here.indent != context_column)
                 return misplaced(&here, context_column, first + (unsigned)context);

@@ -145,7 +145,7 @@ static int look_at_links(Look *l) {
 static int look_at_clocks(Look *l) {
         static const struct { unsigned bit; const char *word, *text; } reasons[] = {
                 { NVML_CLOCKS_HW_THERMAL, "hw-thermal-slowdown",
-                  "it is too hot: its hardware at least halves its clocks" },
+                  "it is too hot: its hardware has cut its clocks by half or more" },
                 { NVML_CLOCKS_HW_POWER_BRAKE, "hw-power-brake-slowdown",
                   "its power supply brakes it: its hardware at least halves its clocks" },
                 { NVML_CLOCKS_SW_THERMAL, "sw-thermal-slowdown",

@@ -150,7 +150,7 @@ static Cause explain_silence(const KubeMoment *m, Text *t) {
         text_add(t,
                  "%s accepts a connection but does not answer within %.1f s: the API server is overloaded, "
                  "or waits for etcd or its authenticator. Check the cluster health in the EKS console. Or "
-                 "something on the way drops what is sent, as with a too large MTU",
+                 "the network drops packets, for example because the MTU is too large",
                  m->access->server, (double)m->reply->usec / USEC_PER_SEC);
         return CAUSE_API_SILENT;
 }

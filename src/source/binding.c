@@ -93,7 +93,7 @@ int signatures_check(const Root *root, const Signatures *signatures, const Trust
         int r = signatures->n > 0 ? serials_read(root, &serials) : 0;
         if (r == -EACCES && only_looks) {
                 diag_warn(diag, "serial-not-checked",
-                          SERIALS_FILE " is readable only for root, so this configuration may be older than "
+                          SERIALS_FILE " can only be read by root, so this configuration may be older than "
                                        "the one applied last");
                 r = 0;
         }

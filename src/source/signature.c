@@ -136,7 +136,7 @@ static int verify(Blob *blob, const Trust *trust, Signature *ret, Diag *diag) {
         int r = parse(all, ret, &text) ?: decode_value(text, value);
         if (r < 0)
                 return diag_error_in(diag, r, CAUSE_SIGNATURE, blob->at.source,
-                                     "has a damaged signature, or text behind it: it was changed after "
+                                     "has a damaged signature, or text after it: it was changed after "
                                      "nodestrap config sign; sign it again");
         const TrustedKey *key = FIND(k, trust->keys, trust->n, streq(k->name, ret->key));
         _free_ char *files = key_files(trust);

@@ -18,7 +18,7 @@ none='add one to the user data'
 bad 'an empty user data' 10 ENOCONFIG source "no NodeConfig found in user-data (empty)" </dev/null
 bad 'a script alone' 10 ENOCONFIG source "$none" <<<$'#!/bin/sh\nexport PASSWORD=CANARYscript'
 ok 'a script alone: it is called a script' says 'user-data: foreign-data: this is a script by its first line'
-none='user-data: this is base64 once more behind its outer layer'
+none='user-data: this is base64 once more inside its outer layer'
 bad 'base64 twice' 10 ENOCONFIG source "$none" < <(good | base64 | base64 -w 0)
 bad 'gzip twice' 10 ENOCONFIG source "${none/base64/gzip}" < <(good | gzip | gzip | base64)
 none='add one to the user data'
@@ -40,10 +40,10 @@ message() {
         printf '\n--//--\n'
 }
 # Line 12 of a message is line 1 of its NodeConfig.
-bad 'a tab' 11 ESYNTAX decode 'user-data, part 2, line 15, column 1: not YAML: a tab stands where only blanks can indent' < <(good | sed 's/^  cluster/\tcluster/' | message)
-bad 'a no-break space in front of a line' 11 ESYNTAX decode 'user-data, line 5, column 1: not YAML: a no-break space (U+00A0) stands where only a blank can' \
+bad 'a tab' 11 ESYNTAX decode 'user-data, part 2, line 15, column 1: not YAML: a tab is where only blanks can indent' < <(good | sed 's/^  cluster/\tcluster/' | message)
+bad 'a no-break space in front of a line' 11 ESYNTAX decode 'user-data, line 5, column 1: not YAML: a no-break space (U+00A0) is where only a blank can' \
         < <(good | sed $'s/^  cluster: {name: demo, /  cluster:\\n\u00a0\u00a0name: demo\\n    {/')
-bad 'a no-break space behind a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 6: not YAML: a narrow no-break space (U+202F) stands where' < <(good | sed $'s/^spec:/&\u202f/' | message)
+bad 'a no-break space behind a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 6: not YAML: a narrow no-break space (U+202F) is where' < <(good | sed $'s/^spec:/&\u202f/' | message)
 bad 'no YAML' 11 ESYNTAX decode 'user-data, line 4, column 3: not YAML: ' < <(good | sed 's/^  cluster/  : cluster/')
 bad 'a truncated gzip' 11 ESYNTAX decode 'user-data: the gzip data cannot be trusted: it ends too early' < <(good | gzip | head -c 200)
 bad 'a gzip bomb' 11 ELIMIT decode 'user-data: unpacked, this is larger than the limit of 1048576 bytes' < <({ good; head -c 2000000 /dev/zero | tr '\0' '#'; } | gzip)
@@ -82,8 +82,8 @@ bad 'no TOML' 11 EINVALID validate 'spec.containerd.config: ' < <(set_to 'passwo
 bad 'no TOML, by the line of the file' 11 EINVALID validate 'user-data, part 2, line 24: spec.containerd.config: is not TOML: ' < <(set_to 'password = ' 'password CANARY' | message)
 bad 'a password in the URL that names a table' 11 EINVALID validate 'registry.configs.https://(hidden)@reg.example.auth.password: must be text' \
         < <(good | sed 's/configs\..*\.auth/configs."https:\/\/me:CANARYurl@reg.example".auth/; s/password = .*/password = 5/')
-bad 'a blank less behind a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 1: not YAML: a blank is missing behind the colon on line 13' < <(good | sed 's/^kind: /kind:/' | message)
-bad 'folded TOML' 11 EINVALID validate 'behind config: > its lines are folded into one; did you mean config: |?' < <(good | sed 's/config: |/config: >/')
+bad 'a blank less behind a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 1: not YAML: a blank is missing after the colon on line 13' < <(good | sed 's/^kind: /kind:/' | message)
+bad 'folded TOML' 11 EINVALID validate 'after config: > its lines are folded into one; did you mean config: |?' < <(good | sed 's/config: |/config: >/')
 bad 'a line end in a flag' 11 EINVALID validate 'user-data, line 14: spec.kubelet.flags[0]: holds a line end' < <({ good; echo '  kubelet: {flags: ["--x=CANARY\n--y"]}'; })
 bad 'two mistakes' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to 'cidr: .*}' 'cidr: x}' | sed 's/https:/ftp:/')
 ok 'two mistakes: both are told' says "error: $cluster.cidr: must be"
@@ -96,7 +96,7 @@ ok 'a misspelt key with --strict: the warning is the error' says_last 'user-data
 good | sed 's/{name: /{"TOKEN:CANARYtoken": 1, name: /' >"$tmp/user-data"
 init --strict --config-cache "$cache"
 ok 'a value that a blank is missing before is no part of the key' fails 11 ESTRICT validate
-ok 'which is named alone' says_last 'user-data, line 4: spec.cluster.TOKEN: unknown-field: is not known and is ignored: a blank is missing behind the colon'
+ok 'which is named alone' says_last 'user-data, line 4: spec.cluster.TOKEN: unknown-field: is not known and is ignored: a blank is missing after the colon'
 # ---- contradictions ----
 # instance TEXT, nvidia TEXT, kubelet TEXT: the good one with lines below instance, accelerator.nvidia, kubelet; line 7 is the first of instance
 instance() { set_to '^  instance:' "  instance:\\n    $1"; }

@@ -160,8 +160,8 @@ usage() {
         ok "no other: $1" same_word "$(wc -l <"$tmp/err")" 1
 }
 usage 'start: command "innit" is not known; see nodestrap --help; did you mean init?' innit
-usage 'start: init takes no "user-data.yaml" behind its name; name a source by -c, as in -c file://PATH' init user-data.yaml
-usage 'start: status takes no "it all" behind its name; see nodestrap status --help' status it all
+usage 'start: init takes no "user-data.yaml" after its name; name a source by -c, as in -c file://PATH' init user-data.yaml
+usage 'start: status takes no "it all" after its name; see nodestrap status --help' status it all
 usage 'start: no command given; nodestrap --help lists them'
 usage 'start: option --skpi is unknown; see nodestrap init --help; did you mean --skip?' init --skpi run
 usage 'start: option --timoeut is unknown; see nodestrap plan --help' plan --output json --timoeut 5m

@@ -110,7 +110,7 @@ ok 'as a message, too' refused ESIGNATURE decode 'user-data: is not signed'
 sed 's/10\.100/10.101/' "$tmp/fifth" >"$tmp/user-data"; boot
 ok 'what was changed' refused ESIGNATURE decode 'user-data: was changed after it was signed'
 { sed '$d' "$tmp/fifth"; sed -n '3,$p' "$tmp/message"; } >"$tmp/user-data"; boot
-ok 'what has more behind it' refused ESIGNATURE decode 'has a damaged signature, or text behind it'
+ok 'what has more behind it' refused ESIGNATURE decode 'has a damaged signature, or text after it'
 head -c -20 "$tmp/fifth" >"$tmp/user-data"; boot
 ok 'what was cut off' refused ESIGNATURE decode 'has a damaged signature'
 sign -k "$tmp/theirs.pem"; boot

@@ -83,7 +83,7 @@ ok 'a missing value is told' says_usage 'option --root lacks its value' plan --r
 ok 'and one that is too much' says_usage 'option --strict takes no value' config check --strict=yes
 ok 'the nearest name is told' says_usage 'did you mean --strict?' config check --strickt
 ok 'an abbreviation of two is none' says_usage 'option --con is unknown' plan --con x
-ok 'behind -- there are no options' says_usage 'doctor takes no "--strict" behind its name' doctor -- --strict
+ok 'behind -- there are no options' says_usage 'doctor takes no "--strict" after its name' doctor -- --strict
 
 # The root in other words.
 slash() { "$nodestrap" init --skip run --root "$root/"; }

@@ -159,7 +159,7 @@ ok 'without the file, too' fails_demo 20 ECREDENTIALS "$tmp/absent, which AWS_WE
 vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/empty")
 ok 'an empty one' fails_demo 20 ECREDENTIALS 'is empty'
 vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/two")
-ok 'one with more in it than a token' fails_demo 20 ECREDENTIALS 'has more in it than one token'
+ok 'one with more in it than a token' fails_demo 20 ECREDENTIALS 'contains more than one token'
 echo another >"$tmp/other"
 vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/other")
 ok 'a token that STS does not take' fails_demo 20 ESTS "refused AssumeRoleWithWebIdentity: InvalidIdentityToken (HTTP 400, request 4d5c1e2a-mock): a retry will not help"

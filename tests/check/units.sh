@@ -199,7 +199,7 @@ guest() {
         systemctl start --no-block behind        # waits for nothing yet: gives behind2 something to be ordered after
         systemctl stop behind; echo "start-unit behind.service inputs=1 deadline=60s" >/run/plan
         systemctl start inside; out=$(cat /run/out)
-        holds "a unit ordered after the one we run in fails at once" grep -q 'behind.service would never start: After= puts it behind inside.service' /run/out
+        holds "a unit ordered after the one we run in fails at once" grep -q 'behind.service would never start: After= orders it after inside.service' /run/out
 
         echo "start-unit never.service inputs=1 deadline=60s" >/run/plan
         printf 'start-unit waits.service inputs=1 after=start-unit:never.service\n' >>/run/plan
@@ -339,13 +339,13 @@ guest() {
         holds "and it was not given up" bash -c "! grep 'warning.*$K' <<<\"\$1\"" _ "$out"
         systemctl stop gate longer $K
         await behind 60s >/run/plan; systemctl stop behind inside; systemctl start both.target
-        holds "of one that waits for us ends at once" grep -q 'behind.service would never start: After= puts it behind inside.service' /run/out
+        holds "of one that waits for us ends at once" grep -q 'behind.service would never start: After= orders it after inside.service' /run/out
         echo "$(await behind 60s) optional=yes" >/run/plan; systemctl stop behind inside; systemctl start both.target
         unit behind-run After=nodestrap-run.service "ExecStart=/bin/sleep inf"; cp $U/inside.service $U/nodestrap-devices.service
         unit nodestrap-run Type=oneshot 'ExecStart=/bin/sh -c "echo >/run/loading; read x </run/go"'; systemctl daemon-reload
         cp /run/out /run/out-before; echo "start-unit behind-run.service deadline=60s" >/run/plan
         systemctl start --no-block nodestrap-run; read -r _ </run/loading; systemctl start nodestrap-devices; echo >/run/go
-        holds "in the devices phase one behind the run phase's is named with that" grep -q 'behind-run.service would never start: After= puts it behind nodestrap-run.service' /run/out
+        holds "in the devices phase one behind the run phase's is named with that" grep -q 'behind-run.service would never start: After= orders it after nodestrap-run.service' /run/out
         cp /run/out-before /run/out
         holds "one that may come behind us is left to come" bash -c '! grep -E "warning|^failed" /run/out && grep "^unchanged await-unit:behind" /run/out'
 

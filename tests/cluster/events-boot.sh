@@ -45,7 +45,8 @@ sed -n '/^Events:/,$s/^/# /p' out/node.txt
 
 # The condition stands beside those of kubelet, which goes on to write the status.
 condition() { host kubectl get node $NODE -o "jsonpath={.status.conditions[?(@.type=='NodestrapReady')]$1}"; }
-becomes() { for _ in {1..1200}; do [ "$(condition '.status}{" "}{.status.conditions[?(@.type=="NodestrapReady")].reason')" = "$1" ] && return; sleep 0.1; done; condition ''; return 1; }
+becomes() { for _ in {1..60}; do [ "$(condition .status) $(condition .reason)" = "$1" ] && return; sleep 1; done
+        condition ''; ls /run/nodestrap/events; journalctl -b -u nodestrap-event --no-pager -o cat | tail; return 1; }
 try "the Node says NodestrapReady" becomes "True NodestrapDone"
 since=$(condition .lastTransitionTime)
 echo '{"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {"instance": {"sysctl": {"net.ipv4.no_such_setting": "1"}}}}' >/etc/eks/nodeadm.d/50-spec.yaml

@@ -551,7 +551,7 @@ TEST(volumes) {
 TEST(volumes_that_contradict) {
         expect_error(VOLUMES("{mountTarget: /data}"), "volumes[0].device: is missing");
         expect_error(VOLUMES("{device: /dev/xvdb}"), "volumes[0].mountTarget: is missing");
-        expect_error(VOLUMES("{device: sdb, mountTarget: /a, mountTargets: [/b]}"), "volumes[0].mountTargets: stands beside mountTarget");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a, mountTargets: [/b]}"), "volumes[0].mountTargets: is set beside mountTarget");
         expect_error(VOLUMES("{device: sdb, mountTarget: /var/lib/nodestrap}"), "volumes[0].mountTarget: \"/var/lib/nodestrap\" holds the state of nodestrap");
         expect_error(VOLUMES("{device: sdb, mountTargets: [/var/lib/nodestrap/x/]}"), "volumes[0].mountTargets[0]: \"/var/lib/nodestrap/x/\" holds the state of nodestrap");
         expect_error(VOLUMES("{device: ../x, mountTarget: /a}"), "volumes[0].device: \"../x\" is not a device");
@@ -752,7 +752,7 @@ TEST(toml_that_is_folded_or_wrong) {
 }
 
 TEST(what_looks_like_a_blank) {
-        expect_accepted("\u00a0 instance:\n    sysctl: {a.b: 1}\n", "instance: unknown-field: is not known and is ignored: a no-break space (U+00A0) stands in it, which looks like a blank; did you mean ");
+        expect_accepted("\u00a0 instance:\n    sysctl: {a.b: 1}\n", "instance: unknown-field: is not known and is ignored: a no-break space (U+00A0) is in it, which looks like a blank; did you mean ");
 }
 
 TEST(what_waits_for_another_word) {

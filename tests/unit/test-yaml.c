@@ -374,20 +374,20 @@ TEST(resolve_wants_a_scalar) {
 
 TEST(what_was_overlooked) {
         static const struct { const char *text, *says; } cases[] = {
-                { "kind:NodeConfig\nspec: {}\n",   "line 2, column 5: not YAML: a blank is missing behind the colon on line 1" },
-                { "a:\n  b:c\n  d: e\n",          "line 3, column 4: not YAML: a blank is missing behind the colon on line 2" },
-                { "a:\n  config:\n    [x.'y']\n    z = 1\n",       "line 4, column 5: not YAML: the TOML behind config: on line 2 needs a | there" },
-                { "a:\n  config:\n    [debug]\n    l = 1\n  b: c\n",  "not YAML: the TOML behind config: on line 2 needs a | there" },
-                { "a:\n  config: [x]\n    z = 1\n",             "line 3, column 5: not YAML: the TOML behind config: on line 2 needs a | there" },
+                { "kind:NodeConfig\nspec: {}\n",   "line 2, column 5: not YAML: a blank is missing after the colon on line 1" },
+                { "a:\n  b:c\n  d: e\n",          "line 3, column 4: not YAML: a blank is missing after the colon on line 2" },
+                { "a:\n  config:\n    [x.'y']\n    z = 1\n",       "line 4, column 5: not YAML: the TOML after config: on line 2 must be text: write config: | there" },
+                { "a:\n  config:\n    [debug]\n    l = 1\n  b: c\n",  "not YAML: the TOML after config: on line 2 must be text: write config: | there" },
+                { "a:\n  config: [x]\n    z = 1\n",             "line 3, column 5: not YAML: the TOML after config: on line 2 must be text: write config: | there" },
                 { "a:\n  configs:\n    [debug]\n    l = 1\n",  "line 4, column 5: not YAML: " },
-                { "a:\n  b: c\n   d: e\n",        "line 3, column 5: not YAML: 3 blanks stand in front, and 2 on line 2: the keys" },
-                { "a:\n  b:\n    c: d\n   e: f\n", "line 4, column 4: not YAML: 3 blanks stand in front, and 2 on line 2: the keys" },
-                { "a: b: c\n",                     "line 1, column 5: not YAML: two keys stand on one line" },
+                { "a:\n  b: c\n   d: e\n",        "line 3, column 5: not YAML: 3 blanks are before the key, and 2 on line 2: the keys" },
+                { "a:\n  b:\n    c: d\n   e: f\n", "line 4, column 4: not YAML: 3 blanks are before the key, and 2 on line 2: the keys" },
+                { "a: b: c\n",                     "line 1, column 5: not YAML: two keys are on one line" },
                 { "a: @b\n",                       "line 1, column 4: not YAML: a text that begins with @ needs quotes" },
                 { "a: `b\n",                       "line 1, column 4: not YAML: a text that begins with ` needs quotes" },
                 { "a: %(b)s\n",                    "line 1, column 4: not YAML: a text that begins with % needs quotes" },
                 { "a: {{ .b }}\n",                 "line 1, column 5: a key must be a text, and this one is a map: {{ }} is an unfilled placeholder" },
-                { "a: b\n   c: d # e: f\n",         "line 2, column 5: not YAML: 3 blanks stand in front, and 0 on line 1" },
+                { "a: b\n   c: d # e: f\n",         "line 2, column 5: not YAML: 3 blanks are before the key, and 0 on line 1" },
                 /* nothing is said where it may be something else */
                 { "a: \"b: c\n",                   "line 1: not YAML: found unexpected end of stream" },
                 { "a:\n- b\nc\n",                  "not YAML: could not find expected ':'" },
@@ -400,7 +400,7 @@ TEST(what_was_overlooked) {
 /* The key that the line is out of column with may stand a million lines above it. */
 TEST(what_was_overlooked_far_above) {
         _free_ char *blanks = repeat("\n", 1000000), *text = xasprintf("a:\n  b: c\n%s   d: e\n", blanks);
-        ASSERT_REFUSED(text, EBADMSG, CAUSE_SYNTAX, "line 1000003, column 5: not YAML: 3 blanks stand in front, and 2 on line 2");
+        ASSERT_REFUSED(text, EBADMSG, CAUSE_SYNTAX, "line 1000003, column 5: not YAML: 3 blanks are before the key, and 2 on line 2");
 }
 
 TEST_MAIN

@@ -450,7 +450,7 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
                 if (!u->foreign)
                         job_cancel(u->task->apply->bus->bus, u->job);
                 (void)task_fail(u->task, -EDEADLK, CAUSE_UNIT,
-                                "%s would never start: After= puts it behind %s, which waits for it; "
+                                "%s would never start: After= orders it after %s, which waits for it; "
                                 "remove that After=, or the Before= in %s",
                                 u->name, unit, unit);
                 return 0;
