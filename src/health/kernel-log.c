@@ -28,6 +28,7 @@ typedef struct Event {
         unsigned number, count, life;
         uint64_t first; /* µs since the kernel started */
         bool reset, fatal;
+        bool follows; /* the consequence of an error, which an Xid may report with its GPU */
         char what[64];
 } Event;
 
@@ -119,6 +120,8 @@ static void recovery_changed(Log *l, const char *address, const char *text) {
                         l->events[i].reset = false;
                         if (l->events[i].number == RECOVERY_XID)
                                 l->events[i].count = 0;
+                } else if (streq(l->events[i].word, "reset-required")) {
+                        l->events[i].count = 0;
                 }
         if (action == 0)
                 return;
@@ -174,6 +177,28 @@ static void add_sxid(Log *l, const char *text) {
                 e->fatal = true;
 }
 
+/* Forms without a number, which mostly name no GPU, or only "GPU0" as the driver counts: a finding of the
+ * machine, and only a warning, since NVML is asked for the recovery action of each GPU. */
+static const struct Form { const char *has, *also, *word; bool follows; const char *what; } forms[] = {
+        /* scitix/sichek#51, kubernetes-sigs/dra-driver-nvidia-gpu#982; "Check failed": OGKM#1045 */
+        { "[NV_ERR_RESET_REQUIRED]", "", "reset-required", true, "a GPU takes no work before a reset" },
+        /* OGKM#688, OGKM#1342, openwall/john#5835 */
+        { "[NV_ERR_GPU_IS_LOST]", "", "off-the-bus", true, "a GPU no longer answers on the PCI bus" },
+        /* OGKM#1342, src/nvidia/src/kernel/rmapi/nv_gpu_ops.c: nvidia_uvm serves no GPU any more */
+        { "uvm encountered global fatal error", "", "uvm-error", true, "CUDA memory (UVM) needs a reboot" },
+        /* leptonai/gpud#1271, #1272: no NVLink to a peer is found then */
+        { "postRxDetLinkMask failed", "", "nvlink-error", false, "it cannot read which NVLinks are up" },
+        { "Failed to update Rx Detect Link mask", "", "nvlink-error", false,
+          "it cannot read which NVLinks are up" },
+        { "GSP", "imeout", "gsp-timeout", true, "the GPU system processor (GSP) does not answer" },
+        /* OGKM#1080, OGKM#1200: "GSP RM heartbeat timed out", "LibOS heartbeat timed out", "Heartbeat …" */
+        { "eartbeat timed out", "", "gsp-timeout", true, "the GPU system processor (GSP) does not answer" },
+        /* forums.developer.nvidia.com/t/371272 */
+        { "GSP-CrashCat", "", "gsp-timeout", true, "the GPU system processor (GSP) has crashed" },
+        /* OGKM#1080, src/nvidia/src/kernel/gpu/rc/kernel_rc_watchdog_callback.c */
+        { "GPU is probably locked", "", "gpu-locked", true, "a GPU no longer finishes its work" },
+};
+
 /* "NVRM: …" without a number; numbered events replace these. One form quotes a process, which could fake a
  * message: "NVRM: API mismatch: the client 'GSP timeout' has the version …". */
 static void add_driver_message(Log *l, const char *text) {
@@ -192,12 +217,18 @@ static void add_driver_message(Log *l, const char *text) {
                 e->life = l->life;
                 e->count = MAX(e->count, 1U);
                 snprintf(e->what, sizeof e->what, "%s", xid_find(79)->what);
-        } else if (strstr(text, "GSP") && (strstr(text, "Timeout") || strstr(text, "timeout"))) {
-                add_event(l, "gsp-timeout", address, 0, xid_find(119)->what);
-        } else if (named &&
-                   (strstr(text, "RmInitAdapter failed") || strstr(text, "rm_init_adapter failed"))) {
-                add_event(l, "gpu-init", address, 0, "");
+                return;
         }
+        for (const struct Form *form = forms; form < forms + ARRAY_SIZE(forms); form++) {
+                if (!strstr(text, form->has) || !strstr(text, form->also))
+                        continue;
+                Event *e = add_event(l, form->word, address, 0, form->what);
+                if (e)
+                        e->follows = form->follows;
+                return;
+        }
+        if (named && (strstr(text, "RmInitAdapter failed") || strstr(text, "rm_init_adapter failed")))
+                add_event(l, "gpu-init", address, 0, "");
 }
 
 /* drivers/base/dd.c: "nvidia: probe of 0000:86:00.0 failed with error -1", since Linux 6.11 "nvidia
@@ -243,7 +274,8 @@ static void add_xid_finding(const Event *e, const char *when, bool unusable, Fin
         if (e->number > 0)
                 snprintf(number, sizeof number, " (Xid %u)", e->number);
         _free_ char *fact = xasprintf("NVIDIA driver: %s%s, %s", e->what, number, when);
-        finding_add(f, e->word, e->address, unusable, "%s. %s", fact,
+        finding_add(f, e->word, e->address, unusable, "%s. %s%s", fact,
+                *e->address ? "" : "The message names no GPU: `nvidia-smi -q` may show it. ",
                 unusable ? "Reboot, since the GPU needs a reset before use; replace the instance if it "
                            "happens again"
                          : "Replace the instance if it happens again");
@@ -274,9 +306,10 @@ static void add_finding(const Log *l, const Event *e, Findings *f) {
 static bool is_told(const Log *l, const Event *e) {
         if (e->count == 0 || (streq(e->word, "gpu-init") && e->life < l->life))
                 return true;
-        if (!streq(e->word, "gsp-timeout") || e->number > 0)
-                return false;
-        return ANY(event, l->events, l->n, streq(event->word, e->word) && event->number > 0);
+        return e->follows && ANY(event, l->events, l->n,
+                                 (event->number > 0 && streq(event->word, e->word)) ||
+                                         (event->reset && event->life == e->life &&
+                                          (!*e->address || streq(event->address, e->address))));
 }
 
 void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f) {

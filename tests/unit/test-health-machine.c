@@ -394,6 +394,60 @@ TEST(gsp_time_outs) {
         ASSERT_LOG(&m, LOADED "3,902,8,-;NVRM: API mismatch: the client 'GSP timeout' has the version 1, but\n", "");        /* a process may be called so */
 }
 
+#define SAID(rest) "3,902,8,-;NVRM: " rest "\n"
+#define REQUIRED   "nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from status @ kernel_channel.c:2874"
+
+/* As in the public logs that the table of forms names, and lines beside them that mean nothing. */
+TEST(lines_that_name_no_gpu) {
+        MACHINE(m);
+        static const struct { const char *line, *want, *says; } lines[] = {
+                { SAID(REQUIRED), "reset-required ", "NVIDIA driver: a GPU takes no work before a reset, at 0.000008 in dmesg. The message names no GPU" },
+                { SAID("GPU0 nvCheckOkFailedNoLog: Check failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from _gpushareddataSendDataPollRpc(pGpu)"),
+                  "reset-required ", "The message names no GPU" },
+                { SAID("GPU 0000:64:00.0: Check failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062)"), "reset-required 0000:64:00.0", "before a reset, at 0.000008 in dmesg. Replace" },
+                { SAID("nvAssertOkFailedNoLog: Assertion failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F) returned from rmStatus @ kernel_ce_gv100.c:106"),
+                  "off-the-bus ", "no longer answers on the PCI bus" },
+                { SAID("nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os reboot to recover."), "uvm-error ", "needs a reboot" },
+                { SAID("knvlinkDiscoverPostRxDetLinks_GH100: Getting peer0's postRxDetLinkMask failed!"), "nvlink-error ", "which NVLinks are up" },
+                { SAID("knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!"), "nvlink-error ", "which NVLinks are up" },
+                { SAID("_kgspRpcRecvPoll: GSP RM heartbeat timed out"), "gsp-timeout ", "(GSP) does not answer" },
+                { SAID("_kgspRpcRecvPoll: LibOS heartbeat timed out"), "gsp-timeout ", "(GSP) does not answer" },
+                { SAID("_kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 3175895033 heartbeat 19834604 diff 79682 timeout 5200"), "gsp-timeout ", "(GSP) does not answer" },
+                { SAID("GPU0 kgspHealthCheck_TU102: ********** GSP-CrashCat Report **********"), "gsp-timeout ", "(GSP) has crashed" },
+                { SAID("krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7"), "gpu-locked ", "no longer finishes its work" },
+                { SAID("rpcRmApiAlloc_GSP: GspRmAlloc failed: hClient=0xc1d1a616; paramsStatus=0x00000062; status=0x00000062"), "", NULL },
+                { SAID("nvAssertFailedNoLog: Assertion failed: 0 @ kernel_gsp.c:1476"), "", NULL },
+                { SAID("nvAssertFailedNoLog: Assertion failed: (status == NV_OK) || (status == NV_ERR_GPU_IN_FULLCHIP_RESET) @ rs_server.c:259"), "", NULL },
+                { SAID("nvAssertOkFailedNoLog: Assertion failed: Generic operating system error [NV_ERR_OPERATING_SYSTEM]"), "", NULL },
+                { SAID("testIfDsmSubFunctionEnabled: GPS ACPI DSM called before _acpiDsmSupportedFuncCacheInit subfunction = 11."), "", NULL },
+                { SAID("API mismatch: the client '[NV_ERR_RESET_REQUIRED]' has the version 1, but"), "", NULL },
+                { "3,902,8,-;python3[7]: Reset required [NV_ERR_RESET_REQUIRED]\n", "", NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+                _free_ char *log = xasprintf(LOADED "%s%s", lines[i].line, lines[i].line);
+                if (lines[i].says) {
+                        ASSERT_CONTAINS(log_says(&m, lines[i].line), lines[i].says);
+                        (void)log_says(&m, log);
+                        ASSERT_CONTAINS(says(&m, 0), ", 2 times, first at 0.000008 in dmesg");
+                }
+                ASSERT_LOG(&m, log, lines[i].want);
+        }
+}
+
+/* The number comes with a GPU, the consequence without one. */
+TEST(lines_that_follow_from_one_with_a_gpu) {
+        MACHINE(m);
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "95, Uncontained") SAID(REQUIRED), "xid 0000:64:00.0!");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "63, Row Remapper") SAID(REQUIRED), "xid 0000:64:00.0\nreset-required ");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "95, Uncontained") LOADED SAID(REQUIRED), "xid 0000:64:00.0\nreset-required ");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "95, x") SAID("GPU 0000:75:00.0: [NV_ERR_RESET_REQUIRED]"), "xid 0000:64:00.0!\nreset-required 0000:75:00.0");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "79, GPU has fallen off the bus.") SAID("Check failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST]"), "off-the-bus 0000:64:00.0!");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "95, x") SAID("knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!"), "xid 0000:64:00.0!\nnvlink-error ");
+        /* that reset has come */
+        ASSERT_LOG(&m, LOADED SAID(REQUIRED) XID("3", "0000:64:00", "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"), "");
+        ASSERT_CONTAINS(log_says(&m, LOADED SAID(REQUIRED) LOADED), "by a driver that was reloaded since");
+}
+
 TEST(sxids) {
         MACHINE(m);
         ASSERT_CONTAINS(log_says(&m, LOADED "3,900,5,-;nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 28006, Non-fatal, Link 46 MC TS crumbstore MCTO (First)\n"
