@@ -5,6 +5,7 @@
 #include "apply/device.h"
 
 #include "base/str.h"
+#include "health/health.h"
 
 #include <errno.h>
 
@@ -40,40 +41,36 @@ static int driver_version(Work *w, char **ret) {
                      : 0;
 }
 
-/* Lines are `Key: 2048`, `Key: "driver"` (OGKM: nv-procfs.c). NULL: the driver does not know the key. */
-static char *param_value(const char *params, const char *key, size_t key_size) {
-        for (const char *line = params; *line;) {
-                size_t size = strcspn(line, "\n");
-                if (size > key_size && memcmp(line, key, key_size) == 0 && line[key_size] == ':') {
-                        _free_ char *raw = xstrndup(line + key_size + 1, size - key_size - 1);
-                        char *value = str_strip(raw);
-                        size_t n = strlen(value);
-                        if (n >= 2 && value[0] == '"' && value[n - 1] == '"') {
-                                memmove(value, value + 1, n - 2);
-                                value[n - 2] = 0;
-                        }
-                        return value;
-                }
-                line += size + (line[size] == '\n');
-        }
-        return NULL;
-}
-
-/* ignored: unknown, but optional ("?") */
-typedef struct Differences { Text other, unknown, ignored; } Differences;
+/* ignored: unknown, but optional ("?"); borne: another value, but only a warning ("??") */
+typedef struct Differences { Text other, unknown, ignored, borne; } Differences;
 
 static void add_difference(const char *params, const char *word, Differences *d) {
         size_t n = strcspn(word, "="), size = strcspn(word, "?");
-        _free_ char *want = xstrndup(word + n + 1, size - n - 1), *is = param_value(params, word, n);
-        Text *unknown = word[size] ? &d->ignored : &d->unknown;
+        _free_ char *want = xstrndup(word + n + 1, size - n - 1), *is = nvidia_param(params, word, n);
+        Text *unknown = word[size] ? &d->ignored : &d->unknown,
+             *other = endswith(word, "??") ? &d->borne : &d->other;
         if (!is)
                 text_add(unknown, "%s%.*s", unknown->size > 0 ? ", " : "", (int)n, word);
         else if (!streq(is, want))
-                text_add(&d->other, "%s%.*s=%s (%s is asked for)", d->other.size > 0 ? ", " : "", (int)n,
+                text_add(other, "%s%.*s=%s (%s is asked for)", other->size > 0 ? ", " : "", (int)n,
                          word, *is ? is : "\"\"", want);
 }
 
-static int tell_params(Work *w, const Differences *d) {
+#define NO_LATER_CHANGE "; it does not read a later change of " NVIDIA_OPTIONS ". Reboot once (if the " \
+                        "initramfs of the image loads the driver, it needs that file)"
+#define UNKNOWN_FORMAT  PROC "/params has an unknown format, so nodestrap cannot check the parameter %s; " \
+                        "use a version of the driver that nodestrap knows"
+
+static int tell_params(Work *w, const Differences *d, bool known_format) {
+        if (!known_format && d->ignored.size > 0)
+                diag_warn_at(&w->warnings, "driver-parameter", NULL, w->action->id, UNKNOWN_FORMAT,
+                             d->ignored.data);
+        if (!known_format)
+                return d->unknown.size == 0 ? 0 : work_fail(w, -EBADMSG, CAUSE_DRIVER_SETTING, UNKNOWN_FORMAT,
+                                                            d->unknown.data);
+        if (d->borne.size > 0)
+                diag_warn_at(&w->warnings, "driver-parameter", NULL, w->action->id,
+                             "NVIDIA's driver was loaded with %s" NO_LATER_CHANGE, d->borne.data);
         if (d->ignored.size > 0)
                 diag_warn_at(&w->warnings, "driver-parameter", NULL, w->action->id,
                              "NVIDIA's driver does not know the parameter %s and uses its default; "
@@ -87,10 +84,7 @@ static int tell_params(Work *w, const Differences *d) {
                         d->unknown.data);
         if (d->other.size > 0)
                 return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING,
-                                 "NVIDIA's driver was loaded with %s; it does not read a later change of "
-                                 NVIDIA_OPTIONS ". Reboot once (if the initramfs of the image loads the "
-                                 "driver, it needs that file)",
-                                 d->other.data);
+                                 "NVIDIA's driver was loaded with %s" NO_LATER_CHANGE, d->other.data);
         return 0;
 }
 
@@ -104,10 +98,11 @@ static int check_params(Work *w) {
                                  "the parameters of NVIDIA's driver cannot be read from " PROC "/params: %m");
         for (char **word = w->action->device.parameters; word && *word; word++)
                 add_difference(params, *word, &d);
-        r = tell_params(w, &d);
+        r = tell_params(w, &d, !params || strstr(params, ": "));
         text_done(&d.other);
         text_done(&d.unknown);
         text_done(&d.ignored);
+        text_done(&d.borne);
         return r;
 }
 

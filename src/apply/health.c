@@ -124,8 +124,10 @@ static void machine_look(Check *c) {
                 health_kernel_log(c->w->root, gpus, &c->found);
         if (looks_at(c, HEALTH_LOOK_EFA))
                 health_efa_ports(c->w->root, efa, &c->found);
-        if (looks_at(c, HEALTH_LOOK_GPUDIRECT))
-                c->gpudirect = health_gpudirect(c->w->root, *efa != NULL, &c->found);
+        bool required = looks_at(c, HEALTH_LOOK_GPUDIRECT_REQUIRED);
+        if (required || looks_at(c, HEALTH_LOOK_GPUDIRECT))
+                c->gpudirect = health_gpudirect(c->w->root, *efa != NULL, a->class == GPU_CLASS_TRAY,
+                                                required, &c->found);
 }
 
 static void tell_at(void *userdata, const char *gpu, const char *what) {
@@ -178,7 +180,8 @@ int health_work(Work *w) {
         }
         machine_look(&c);
         check_draft(&c);
-        int r = gpus_look_at(&c), k = check_judge(&c);
+        bool alone = c.looks == 1U << HEALTH_LOOK_GPUDIRECT_REQUIRED; /* health: off */
+        int r = alone ? 0 : gpus_look_at(&c), k = check_judge(&c);
         w->found = check_report(&c);
         findings_done(&c.found);
         free(c.gpudirect);

@@ -59,6 +59,7 @@
 
 /* ---- NVIDIA ---- */
 #define NVIDIA_RUNTIME      "/usr/bin/nvidia-container-runtime"
+#define GPU_DIRECT_OPTION   "GrdmaPciTopoCheckOverride"         /* since driver 570.86.15 */
 /* the last file wins over those of AMIs */
 #define NVIDIA_OPTIONS      "/etc/modprobe.d/zz-nodestrap-nvidia.conf"
 #define NVLSM_PROGRAM       "/opt/nvidia/nvlsm/sbin/nvlsm"

@@ -259,7 +259,7 @@ static const struct Dependent {
           "has no effect with fabric.gate: off, as only the gate sees the clique" },
         /* plan_hands_off() of plan/nvidia.c warns of the others, where there are GPUs */
         NVIDIA_OFF(".fabric.gate"), NVIDIA_OFF(".fabric.timeout"), NVIDIA_OFF(".memoryMode"),
-        NVIDIA_OFF(".health"),
+        NVIDIA_OFF(".health"), NVIDIA_OFF(".gpuDirect"),
 };
 /* "off", false and 0 do not contradict another "off". */
 static bool says_something(const json_t *value) {

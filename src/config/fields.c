@@ -18,6 +18,7 @@ static const char *const fabric_gate_table[] = { "require", "warn", "off" };
 DEFINE_STRING_TABLE(imex_mode, ImexMode, "auto", "off", "dra", "host")
 DEFINE_STRING_TABLE(memory_mode, MemoryMode, "auto", "driver", "numa")
 static const char *const clocks_table[] = { "auto", "max", "default" };
+static const char *const gpu_direct_table[] = { "auto", "on", "off" };
 static const char *const health_policy_table[] = { "warn", "require", "off" };
 DEFINE_STRING_TABLE(failure_policy, FailurePolicy, "hold", "join-tainted", "reboot", "poweroff")
 
@@ -261,6 +262,8 @@ static const Field nvidia_fields[] = {
         { FIELD("clocks", "GPU clocks."), NAMES(clocks_table), AT(ENUM, nvidia.clocks), OURS("max") },
         { FIELD("health", "Must the hardware be well before kubelet starts?"), NAMES(health_policy_table),
           AT(ENUM, nvidia.health), OURS("require") },
+        { FIELD("gpuDirect", "Must EFA reach GPU memory? off: do not check, set no driver option."),
+          NAMES(gpu_direct_table), AT(ENUM, nvidia.gpu_direct), OURS("on") },
         {}
 };
 

@@ -275,6 +275,11 @@ static bool is_without_driver_memory(const json_t *mig, const json_t *spec) {
         return !wanted || !streq(text_of(at(spec, "accelerator", "nvidia", "memoryMode")), "driver");
 }
 
+static bool is_with_efa(const json_t *direct, const json_t *spec) {
+        const json_t *efa = at(spec, "instance", "network", "efa");
+        return !streq(text_of(direct), "on") || !streq(text_of(json_object_get(efa, "mode")), "off");
+}
+
 static bool is_given_for_imex_host(const json_t *nodes, const json_t *spec) {
         return json_array_size(nodes) > 0 ||
                 !streq(text_of(json_object_get(at(spec, "accelerator", "nvidia", "imex"), "mode")), "host");
@@ -429,6 +434,8 @@ static const Rule rules[] = {
         { "spec.accelerator.nvidia.mig", names_each_gpu_once, "configures a GPU twice" },
         { "spec.accelerator.nvidia.mig", is_without_driver_memory,
           "contradicts memoryMode driver: the driver does not partition coherent memory (CDMM)" },
+        { "spec.accelerator.nvidia.gpuDirect", is_with_efa,
+          "is on, which contradicts spec.instance.network.efa.mode off" },
         TEXT("spec.accelerator.nvidia.mig[].devices", is_all, "must be all, or a list of indexes"),
         { "spec.accelerator.nvidia.mig[].profiles", is_not_empty,
           "is missing or empty: name a profile, such as 1g.5gb" },

@@ -4,7 +4,7 @@
 #include "base/str.h"
 
 DEFINE_STRING_TABLE(health_look, HealthLook, "fabric", "recovery", "memory", "nvlink", "clocks", "pcie",
-                    "kernel-log", "efa", "gpudirect")
+                    "kernel-log", "efa", "gpudirect", "gpudirect-required")
 
 void findings_done(Findings *f) {
         for (size_t i = 0; i < f->n; i++)

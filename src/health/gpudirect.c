@@ -2,13 +2,19 @@
  * GPUDirect RDMA over EFA, in one of two ways, and GDRCopy; nvidia_peermem only serves Mellanox adapters.
  * - dma-buf: RDMA core since 5.12 with the open NVIDIA kernel modules, not the proprietary ones
  *   (https://docs.nvidia.com/cuda/gpudirect-rdma). aws-ofi-nccl before 1.19.2 does not use it on the first
- *   three generations of EFA (google/gvisor#13882).
+ *   three generations of EFA (google/gvisor#13882). The EFA driver has it in Linux from 5.16 on
+ *   (torvalds/linux:drivers/infiniband/hw/efa/efa_verbs.c), that of AWS from 1.16.0 on
+ *   (amzn/amzn-drivers:kernel/linux/efa/RELEASENOTES.md); only that of AWS has a version in sysfs.
+ * - On a tray GPU and EFA device are in different IOMMU groups, and the driver refuses a PCIe mapping of
+ *   dma-buf, unless GrdmaPciTopoCheckOverride is 1 (NVIDIA/open-gpu-kernel-modules:nv-pci.c, 570.86.15 to
+ *   590.48.01; NVIDIA/aicr#2356). There dma-buf is the only way (aws/aws-ofi-nccl#861).
  * - by the EFA driver: attribute p2p of the function names the memory provider, "NVIDIA peermem"
  *   (efa_nv_peermem), "NVIDIA" (the GPU driver), "NEURON" or none
  *   (amzn/amzn-drivers:kernel/linux/efa/src/{efa_sysfs.c,efa_nvmem_impl.h}). The EFA driver of the kernel
  *   lacks it. */
 #include "health/health.h"
 
+#include "base/paths.h"
 #include "base/str.h"
 
 #include <stdio.h>
@@ -81,45 +87,131 @@ static void check_gdrcopy(const Root *root, Findings *f) {
                             "GPUs are slower; run `modprobe gdrdrv`, or remove GDRCopy");
 }
 
-static char *ways(const Root *root, bool open) {
-        _free_ char *provider = memory_provider(root), *release = NULL;
-        bool dma_buf = open && root_read_line(root, "/proc/sys/kernel/osrelease", &release) >= 0 &&
-                       version_at_least(release, 5, 12),
-             direct = startswith(provider, "NVIDIA");
-        if (!dma_buf && !direct)
-                return NULL;
-        return xasprintf("%s%s%s", dma_buf ? "dma-buf" : "", dma_buf && direct ? " and " : "",
-                         !direct                             ? ""
-                         : streq(provider, "NVIDIA peermem") ? "efa_nv_peermem"
-                                                             : "the EFA driver with that of NVIDIA");
+/* Lines are `Key: 2048`, `Key: "driver"` (NVIDIA/open-gpu-kernel-modules:nv-procfs.c). */
+char *nvidia_param(const char *params, const char *key, size_t key_size) {
+        for (const char *line = params; *line;) {
+                size_t size = strcspn(line, "\n");
+                if (size > key_size && memcmp(line, key, key_size) == 0 && line[key_size] == ':') {
+                        _free_ char *raw = xstrndup(line + key_size + 1, size - key_size - 1);
+                        char *value = str_strip(raw);
+                        size_t n = strlen(value);
+                        if (n >= 2 && value[0] == '"' && value[n - 1] == '"') {
+                                memmove(value, value + 1, n - 2);
+                                value[n - 2] = 0;
+                        }
+                        return value;
+                }
+                line += size + (line[size] == '\n');
+        }
+        return NULL;
 }
 
-char *health_gpudirect(const Root *root, bool efa, Findings *f) {
-        _free_ char *version = NULL, *how = NULL, *why = NULL;
-        if (root_read(root, "/proc/driver/nvidia/version", TEXT_MAX, &version, NULL) < 0)
-                return xstrdup("no, the NVIDIA driver is not loaded");
-        check_gdrcopy(root, f);
+/* What EFA needs for dma-buf, and is not here. sure: some part is known to be missing, not just unreadable. */
+typedef struct Lacks { Text what, remedy; bool sure; } Lacks;
+
+static void lacks_done(Lacks *l) {
+        text_done(&l->what);
+        text_done(&l->remedy);
+}
+
+static void add_lack(Lacks *l, bool sure, const char *remedy, const char *what, const char *name) {
+        text_add(&l->what, "%s%s%s", l->what.size > 0 ? " and " : "", what, name);
+        text_add(&l->remedy, "%s%s", l->remedy.size > 0 ? ", " : "", remedy);
+        l->sure |= sure;
+}
+
+static void check_efa_driver(const Root *root, const char *release, Lacks *l) {
+        _free_ char *version = NULL;
+        if (root_read_line(root, "/sys/module/efa/version", &version) < 0) {
+                if (!version_at_least(release, 5, 16))
+                        add_lack(l, true, "install the EFA driver of AWS",
+                                 "the EFA driver of this kernel has no dma-buf (5.16 has it)", "");
+        } else if (!version_at_least(version, 0, 0))
+                add_lack(l, false, "install the EFA driver of AWS, 1.16.0 or newer",
+                         "the EFA driver has the unknown version ", version);
+        else if (!version_at_least(version, 1, 16))
+                add_lack(l, true, "install 1.16.0 or newer",
+                         "EFA driver without dma-buf (1.16.0 has it): ", version);
+}
+
+static void check_option(const Root *root, Lacks *l) {
+        _free_ char *params = NULL, *value = NULL;
+        if (root_read(root, "/proc/driver/nvidia/params", TEXT_MAX, &params, NULL) >= 0)
+                value = nvidia_param(params, GPU_DIRECT_OPTION, strlen(GPU_DIRECT_OPTION));
+        if (!value)
+                add_lack(l, false, "use an NVIDIA driver that shows it (570.86.15 does)",
+                         "/proc/driver/nvidia/params does not show " GPU_DIRECT_OPTION, "");
+        else if (!streq(value, "1"))
+                add_lack(l, true, "reboot once, so that the driver reads " NVIDIA_OPTIONS,
+                         "the NVIDIA driver needs " GPU_DIRECT_OPTION "=1, but was loaded with ", value);
+}
+
+static void find_lacks(const Root *root, bool open, bool tray, Lacks *l) {
+        _free_ char *release = NULL;
+        (void)!root_read_line(root, "/proc/sys/kernel/osrelease", &release);
+        if (!open)
+                add_lack(l, true, "use the open NVIDIA kernel modules",
+                         "the proprietary NVIDIA kernel module has no dma-buf", "");
+        if (version_at_least(release, 5, 12))
+                check_efa_driver(root, release, l);
+        else
+                add_lack(l, true, tray ? "use a newer kernel"
+                                       : "use a newer kernel, or install efa_nv_peermem and load it",
+                         "this kernel has no dma-buf for RDMA (5.12 has it)", "");
+        if (tray)
+                check_option(root, l);
+}
+
+/* How EFA reaches GPU memory, or NULL and why not. */
+static char *find_way(const Root *root, bool open, bool tray, Lacks *l, char **ret_why) {
+        _free_ char *provider = memory_provider(root);
+        bool direct = !tray && startswith(provider, "NVIDIA");
+        find_lacks(root, open, tray, l);
+        bool dma_buf = l->what.size == 0;
+        if (dma_buf || direct)
+                return xasprintf("%s%s%s", dma_buf ? "dma-buf" : "", dma_buf && direct ? " and " : "",
+                                 !direct                             ? ""
+                                 : streq(provider, "NVIDIA peermem") ? "efa_nv_peermem"
+                                                                     : "the EFA driver with that of NVIDIA");
+        *ret_why = xasprintf("%s%s; %s%s", l->what.data,
+                             tray ? "" : ", and the EFA driver names no other way (p2p)", l->remedy.data,
+                             there(root, "/sys/module/nvidia_peermem")
+                                     ? "; nvidia_peermem is loaded, but does not serve EFA"
+                                     : "");
+        return NULL;
+}
+
+static const char *find_obstacle(const Root *root, bool driver, bool efa) {
+        if (!driver)
+                return "the NVIDIA driver is not loaded";
         if (!efa)
-                return xstrdup("no, this machine has no EFA device");
-        if (!there(root, "/sys/bus/pci/drivers/efa"))
-                return xstrdup("no, the EFA driver is not loaded");
+                return "this machine has no EFA device";
+        return there(root, "/sys/bus/pci/drivers/efa") ? NULL : "the EFA driver is not loaded";
+}
+
+static bool is_for_efa(const Root *root) {
+        _strv_ char **devices = root_names(root, PCI_DEVICES);
+        return ANY(d, devices, strv_length(devices), pci_id_is_hbm_gpu(pci_id_at(root, *d)));
+}
+
+char *health_gpudirect(const Root *root, bool efa, bool tray, bool required, Findings *f) {
+        _free_ char *version = NULL, *how = NULL, *why = NULL;
+        _cleanup_(lacks_done) Lacks lacks = {};
+        bool driver = root_read(root, "/proc/driver/nvidia/version", TEXT_MAX, &version, NULL) >= 0;
+        const char *obstacle = find_obstacle(root, driver, efa);
+        if (driver)
+                check_gdrcopy(root, f);
         /* NVIDIA/open-gpu-kernel-modules: "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64 …" */
-        bool open = strstr(version, "Open Kernel Module") != NULL;
-        how = ways(root, open);
+        if (!obstacle)
+                how = find_way(root, strstr(version, "Open Kernel Module"), tray, &lacks, &why);
         if (how)
                 return xasprintf("yes, by %s", how);
-        why = xasprintf("%s, and the EFA driver names no other way (p2p); %s%s",
-                        open ? "this kernel has no dma-buf for RDMA (5.12 has it)"
-                             : "the proprietary NVIDIA kernel module has no dma-buf",
-                        open ? "use a newer kernel, or install efa_nv_peermem and load it"
-                             : "use the open NVIDIA kernel modules",
-                        there(root, "/sys/module/nvidia_peermem")
-                                ? "; nvidia_peermem is loaded, but does not serve EFA"
-                                : "");
-        _strv_ char **devices = root_names(root, PCI_DEVICES);
-        if (ANY(d, devices, strv_length(devices), pci_id_is_hbm_gpu(pci_id_at(root, *d))))
-                finding_add(f, "peer-memory", "", false,
-                            "EFA cannot reach GPU memory, so data between nodes goes through CPU memory: %s",
-                            why);
-        return xasprintf("no, %s", why);
+        bool sure = obstacle || lacks.sure;
+        if (required || (!obstacle && is_for_efa(root)))
+                finding_add(f, "peer-memory", "", required, "%s%s: %s",
+                            sure ? "EFA cannot reach GPU memory, so data between nodes goes through CPU memory"
+                                 : "nodestrap cannot see if EFA reaches GPU memory",
+                            required ? ", which spec.accelerator.nvidia.gpuDirect requires" : "",
+                            obstacle ?: why);
+        return xasprintf("%s, %s", sure ? "no" : "not known", obstacle ?: why);
 }

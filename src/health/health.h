@@ -17,6 +17,7 @@ typedef enum HealthLook {
         HEALTH_LOOK_KERNEL_LOG,         /* kernel-log.c: Xid, SXid, fallen off the bus, GSP time-outs */
         HEALTH_LOOK_EFA,                /* efa.c: ports that are not active */
         HEALTH_LOOK_GPUDIRECT,          /* gpudirect.c: peer memory, /dev/gdrdrv */
+        HEALTH_LOOK_GPUDIRECT_REQUIRED, /* the same, and a failure without it (gpuDirect: on) */
         _HEALTH_LOOK_MAX, _HEALTH_LOOK_INVALID = -22,
 } HealthLook;
 DECLARE_STRING_TABLE(health_look, HealthLook);
@@ -26,7 +27,7 @@ typedef struct Finding {
         char *address;  /* "0000:86:00.0"; "" for the machine as a whole */
         char *text;     /* a sentence: fact, meaning, advice */
         size_t fact;    /* 0, or size of the fact in text, if unusable */
-        bool unusable;  /* the vendor calls it unusable: a failure under each policy */
+        bool unusable;  /* the vendor calls it unusable, or gpuDirect is on: a failure under each policy */
 } Finding;
 typedef struct Findings { Finding *items; size_t n; } Findings;     /* a zeroed one is empty */
 void findings_done(Findings *f);
@@ -48,9 +49,12 @@ _nonnull_ void health_pcie(const Root *root, const char *kind, char *const *addr
 _nonnull(1, 3) void health_kernel_log(const Root *root, char *const *gpus, Findings *f);
 /* Ports of these EFA functions (/sys/class/infiniband/NAME/ports/1/state). */
 _nonnull_ void health_efa_ports(const Root *root, char *const *addresses, Findings *f);
-/* "yes, by dma-buf" or "no, …why": can EFA reach GPU memory without the CPU? A new string, and a finding if
- * it should work but does not. efa: EFA devices exist. */
-_malloc_ _nonnull_ char *health_gpudirect(const Root *root, bool efa, Findings *f);
+/* "yes, by dma-buf", "no, …why" or "not known, …why": can EFA reach GPU memory without the CPU? A new string,
+ * and a finding if it should work but does not. efa: EFA devices exist; tray: of a GB200 or GB300 rack;
+ * required: a missing one is unusable. */
+_malloc_ _nonnull_ char *health_gpudirect(const Root *root, bool efa, bool tray, bool required, Findings *f);
+/* Of /proc/driver/nvidia/params. NULL: the driver does not show the key. */
+_malloc_ _nonnull_ char *nvidia_param(const char *params, const char *key, size_t key_size);
 
 /* ---- xid.c ---- */
 typedef struct Xid {

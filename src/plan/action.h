@@ -160,7 +160,8 @@ typedef struct Action {
                         char **efa;     /* check-health: of EFA functions */
                         unsigned nvlinks; /* check-health: of each GPU; 0: not checked */
                         char **parameters; /* check-driver: "ImexChannelCount=2048", as in
-                                            * /proc/driver/nvidia/params; "…?": only a warning if unknown */
+                                            * /proc/driver/nvidia/params; "…?": only a warning if unknown,
+                                            * "…??": also if it is another value */
                         MigLayout *layouts; size_t n_layouts;
                 } device;
                 struct { Shortfall *missing; size_t n; } census; /* not in the plan id */

@@ -23,15 +23,18 @@ static void describe(const Stack *s, Action *a) {
                         text_add(&with, " x %u", a->device.nvlinks);
         }
         a->with = text_take(&with);
-        RENEW(a->why,
-              xstrdup(s->want->health == HEALTH_REQUIRE ? "check the hardware before kubelet starts"
-                                                        : "check the hardware; only warn about faults"));
+        static const char *const why[] = {
+                [HEALTH_WARN] = "check the hardware; only warn about faults",
+                [HEALTH_REQUIRE] = "check the hardware before kubelet starts",
+                [HEALTH_OFF] = "check what gpuDirect requires",
+        };
+        RENEW(a->why, xstrdup(why[s->want->health]));
 }
 
 void stack_fill_health(Stack *s, Action *a) {
         a->device.count = s->gpus;
         a->device.nvlinks = nvlinks_of(s);
-        a->lenient = s->want->health == HEALTH_WARN;
+        a->lenient = s->want->health != HEALTH_REQUIRE;
         devices_seen(a, s->host, pci_is_gpu);
         for (size_t i = 0; s->efa && i < s->host->n_pci && !s->host->modelled; i++)
                 if (pci_is_efa(&s->host->pci[i]))
@@ -40,9 +43,12 @@ void stack_fill_health(Stack *s, Action *a) {
                 [HEALTH_LOOK_FABRIC] = !s->registers,
                 [HEALTH_LOOK_NVLINK] = a->device.nvlinks == 0,
                 [HEALTH_LOOK_EFA] = !s->efa,
-                [HEALTH_LOOK_GPUDIRECT] = !s->efa && !(s->host->type && s->host->type->max_efa > 0),
+                [HEALTH_LOOK_GPUDIRECT] = s->want->gpu_direct != GPU_DIRECT_AUTO ||
+                                          (!s->efa && !(s->host->type && s->host->type->max_efa > 0)),
+                [HEALTH_LOOK_GPUDIRECT_REQUIRED] = s->want->gpu_direct != GPU_DIRECT_ON,
         };
-        for (int look = 0; look < _HEALTH_LOOK_MAX; look++)
+        int first = s->want->health == HEALTH_OFF ? HEALTH_LOOK_GPUDIRECT_REQUIRED : 0;
+        for (int look = first; look < _HEALTH_LOOK_MAX; look++)
                 if (!skipped[look])
                         strv_add(&a->device.parameters, health_look_to_string((HealthLook)look));
         describe(s, a);

@@ -25,10 +25,10 @@ void stack_decide(Stack *s) {
         s->uses_imex = s->runs_imex || (s->tray && s->imex != IMEX_OFF);
         s->channel = s->runs_imex || s->want->imex_channel0;
         s->programs = s->manager || s->uses_imex;
-        s->health = s->want->health != HEALTH_OFF;
+        s->health = s->want->health != HEALTH_OFF || s->want->gpu_direct == GPU_DIRECT_ON;
         /* a vGPU works for a day without a licence */
         s->gridd = gpus->part && gpus->license_daemon;
-        s->license = gpus->part && s->health &&
+        s->license = gpus->part && s->want->health != HEALTH_OFF &&
                      (gpus->license_daemon || s->want->health == HEALTH_REQUIRE);
 }
 

@@ -17,16 +17,18 @@ static void stack_done(Stack *s) {
 /* How check-driver treats an option if the module is loaded already. */
 typedef enum Must {
         MUST_NOTHING,
+        /* only a warning */
+        MUST_WARN,
         /* the driver may not know it */
         MUST_IF_KNOWN,
         MUST_BE_SO
 } Must;
 
 static void add_option(Stack *s, Must must, const char *name, const char *value) {
+        static const char *const marks[] = { "", "??", "?", "" };
         strv_push(&s->options, xasprintf("NVreg_%s=%s", name, value));
         if (must != MUST_NOTHING)
-                strv_push(&s->parameters,
-                          xasprintf("%s=%s%s", name, value, must == MUST_IF_KNOWN ? "?" : ""));
+                strv_push(&s->parameters, xasprintf("%s=%s%s", name, value, marks[must]));
 }
 
 static void plan_options(Stack *s) {
@@ -46,6 +48,11 @@ static void plan_options(Stack *s) {
         if (s->tray || s->channel)
                 add_option(s, s->channel ? MUST_NOTHING : MUST_IF_KNOWN, "CreateImexChannel0",
                            s->channel ? "1" : "0");
+        /* Without it EFA may not attach GPU memory by dma-buf, and NCCL falls back to sockets (NVIDIA/aicr#668,
+         * NVIDIA/aicr#2356, Azure/azhpc-images#589). AWS documents neither. */
+        if (s->tray && s->efa && s->want->gpu_direct != GPU_DIRECT_OFF)
+                add_option(s, s->want->gpu_direct == GPU_DIRECT_ON ? MUST_BE_SO : MUST_WARN,
+                           GPU_DIRECT_OPTION, "1");
         /* The open module ignores it (NVIDIA/open-gpu-kernel-modules#820). */
         if (s->host->gpus.model && s->host->gpus.model->no_gsp)
                 add_option(s, MUST_NOTHING, "EnableGpuFirmware", "0");
@@ -103,7 +110,8 @@ static void warn_of_driver(const Stack *s) {
 
 static bool asks_for_something(const Config *config) {
         static const char *const keys[] = { NVIDIA_PATH ".fabric.gate", NVIDIA_PATH ".fabric.timeout",
-                                            NVIDIA_PATH ".health", NVIDIA_PATH ".memoryMode" };
+                                            NVIDIA_PATH ".health", NVIDIA_PATH ".memoryMode",
+                                            NVIDIA_PATH ".gpuDirect" };
         const Nvidia *n = &config->nvidia;
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
                 if (config_says(config, keys[i]))
@@ -112,9 +120,11 @@ static bool asks_for_something(const Config *config) {
                n->fabric_manager == FABRIC_MANAGER_ON || n->clocks != CLOCKS_AUTO || n->imex_label;
 }
 
-/* A key with the value require, which keeps a node without a driver from joining; or NULL. */
+/* A key with the value require (or on), which keeps a node without a driver from joining; or NULL. */
 static const char *required(const Config *config) {
         static const char *const health = NVIDIA_PATH ".health", *const gate = NVIDIA_PATH ".fabric.gate";
+        if (config->nvidia.gpu_direct == GPU_DIRECT_ON)
+                return NVIDIA_PATH ".gpuDirect";
         if (config->nvidia.health == HEALTH_REQUIRE && config_says(config, health))
                 return health;
         return config->nvidia.fabric_gate == FABRIC_GATE_REQUIRE && config_says(config, gate) ? gate : NULL;
@@ -133,8 +143,8 @@ static void warn_of_gate(const Stack *s, const Config *config) {
 /* At boot load-module fails, unless a user script installs the driver before. */
 static void warn_of_requirement(const Stack *s, const char *key) {
         diag_warn_at(&s->plan->warnings, "require-unmet", NULL, key,
-                     "is require, but this image has no NVIDIA driver: kubelet does not start; install the "
-                     "driver in the image, or remove the key");
+                     "is %s, but this image has no NVIDIA driver: kubelet does not start; install the "
+                     "driver in the image, or remove the key", endswith(key, "Direct") ? "on" : "require");
         foretell(s, CAUSE_DRIVER);
 }
 
@@ -157,9 +167,20 @@ static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
         plan_file(plan, PHASE_CONFIG, NVIDIA_GROUP, CDI_TURN, "leave the CDI file to the image", "", 0644);
 }
 
+/* A machine that has no EFA device fails at boot. */
+static int check_direct(const Stack *s, Diag *diag) {
+        Promise promise = { CAUSE_EFA, NVIDIA_PATH ".gpuDirect",
+                            s->want->gpu_direct == GPU_DIRECT_ON && !s->efa,
+                            s->host->type ? s->host->type->max_efa : -1,
+                            s->policy == FAILURE_JOIN_TAINTED };
+        return plan_promise(s->plan, s->host, &promise, diag);
+}
+
 static int plan_stack(Stack *s, const Config *config, Diag *diag) {
         int r = check_manager(s, diag),
             k = mig_layouts(s->plan, config, s->host, s->gpus, &s->layouts, &s->n_layouts, &s->mig, diag);
+        if (r >= 0)
+                r = check_direct(s, diag);
         if (r < 0 || k < 0)
                 return r < 0 ? r : k;
         warn_of_imex(s);

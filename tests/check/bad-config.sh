@@ -166,6 +166,7 @@ refused g6.xlarge 11 EINVALID "$gates.SidecarContainers: kubelet 1.33.4 exits wi
         < <(kubelet '{config: {featureGates: {SidecarContainers: false}}}')
 refused g6.xlarge 11 EINVALID "spec.kubelet.flags[0]: kubelet 1.33.4 exits with the feature gate CPUManager, which kubelet knows only before 1.33; remove it" \
         < <(kubelet '{flags: ["--feature-gates=CPUManager=true"]}')
+refused g6.xlarge 32 EEFA "$gpu.gpuDirect: expects 1 EFA device, but a g6.xlarge has none: the boot fails" < <(nvidia 'gpuDirect: on')
 refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, but this machine (class single) has no NVSwitch" < <(nvidia 'fabric: {manager: on}')
 refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: expects 1 EFA device, but a g6.xlarge has none: the boot fails' < <(instance 'network: {efa: {mode: require}}')
 refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: expects 64 EFA devices, but a p5.48xlarge has at most 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')
@@ -183,6 +184,7 @@ told() { # TYPE CODE PATH: stdin is the NodeConfig
 }
 told m5.large no-effect spec.instance.hugePages.pages < <(instance 'hugePages: {mode: auto, pages: [{size: 2Mi, count: 1}]}')
 told m5.large no-effect "$gpu" < <(nvidia 'mig: "19"')
+told m5.large no-effect "$gpu" < <(nvidia 'gpuDirect: on')
 told p5.48xlarge fabric-gate "$gpu.fabric.gate" < <(nvidia 'fabric: {manager: off}' && echo '  failurePolicy: join-tainted')
 told p5.48xlarge no-effect "$gpu.memoryMode" < <(nvidia 'memoryMode: numa')
 told p5.48xlarge imex-without-domain "$gpu.imex.mode" < <(nvidia 'imex: {mode: dra}')

@@ -132,7 +132,8 @@ static void look(const Root *root) {
                 (void)!decision_find(&decisions, interfaces.items[i].mac, interfaces.items[i].name);
         health_pcie(root, "GPU", addresses, &f);
         health_efa_ports(root, addresses, &f);
-        free(health_gpudirect(root, true, &f));
+        free(health_gpudirect(root, true, true, false, &f));
+        free(health_gpudirect(root, true, false, true, &f));
         for (size_t i = 0; i < f.n; i++)
                 if (!*f.items[i].text)
                         abort();

@@ -115,13 +115,15 @@ TEST(binds_every_field) {
                 "      mig: [{devices: [0, 3], profiles: {3g.20gb: 1, 1g.5gb: 4}}, {devices: [1], profiles: {19: 7}}]\n"
                 "      memoryMode: numa\n"
                 "      clocks: max\n"
+                "      gpuDirect: on\n"
                 "  featureGates: {InstanceIdNodeName: on, FastImagePull: true, OSManagedNoManageENIs: Y}\n"
                 "  failurePolicy: join-tainted\n");
         const Config *c = l.config;
         ASSERT_STREQ(l.messages,
                      "a, line 16: spec.accelerator.nvidia.fabric.gate: no-effect: has no effect with nvidia.mode: off\n"
                      "a, line 16: spec.accelerator.nvidia.fabric.timeout: no-effect: has no effect with nvidia.mode: off\n"
-                     "a, line 19: spec.accelerator.nvidia.memoryMode: no-effect: has no effect with nvidia.mode: off\n");
+                     "a, line 19: spec.accelerator.nvidia.memoryMode: no-effect: has no effect with nvidia.mode: off\n"
+                     "a, line 21: spec.accelerator.nvidia.gpuDirect: no-effect: has no effect with nvidia.mode: off\n");
         ASSERT_EQ(l.r, 0);
         ASSERT_STREQ(c->cluster.name, "c");
         ASSERT_STREQ(c->cluster.endpoint, "https://e");
@@ -163,6 +165,7 @@ TEST(binds_every_field) {
         ASSERT_STREQ(c->instance.sysctl[0].name, "vm.max_map_count");
         ASSERT_STREQ(c->instance.sysctl[0].value, "262144");
         ASSERT_EQ(c->nvidia.mode, NVIDIA_OFF);
+        ASSERT_EQ(c->nvidia.gpu_direct, GPU_DIRECT_ON);
         ASSERT_EQ(c->nvidia.fabric_manager, FABRIC_MANAGER_ON);
         ASSERT_EQ(c->nvidia.fabric_gate, FABRIC_GATE_WARN);
         ASSERT_EQ(c->nvidia.fabric_timeout_usec, 90000000);
@@ -205,7 +208,7 @@ TEST(neutral_values_are_supported) {
                 "    network: {efa: {mode: auto, expectedDevices: 0}}\n"
                 "    sysctl: {}\n"
                 "  accelerator: {nvidia: {mode: auto, fabric: {manager: auto, gate: require, timeout: 5m}, mig: '', memoryMode: auto,\n"
-                "                         clocks: auto, imex: {mode: auto, nodes: [], channels: 2048, createChannel0: false}}}\n"
+                "                         clocks: auto, gpuDirect: auto, imex: {mode: auto, nodes: [], channels: 2048, createChannel0: false}}}\n"
                 "  failurePolicy: hold\n");
         ASSERT_STREQ(l.messages, "");
         ASSERT_TRUE(l.config);
@@ -608,6 +611,9 @@ TEST(contradictions) {
         expect_error("  accelerator: {nvidia: {imex: {mode: host}}}\n", "spec.accelerator.nvidia.imex.nodes: ");
         expect_error("  accelerator: {nvidia: {mig: '19,19', memoryMode: driver}}\n", "spec.accelerator.nvidia.mig: contradicts");
         expect_accepted("  accelerator: {nvidia: {mig: off, memoryMode: driver}}\n", NULL);
+        expect_error("  accelerator: {nvidia: {gpuDirect: on}}\n  instance: {network: {efa: {mode: off}}}\n", "spec.accelerator.nvidia.gpuDirect: is on, which contradicts spec.instance.network.efa.mode off");
+        expect_accepted("  accelerator: {nvidia: {gpuDirect: off}}\n  instance: {network: {efa: {mode: off}}}\n", NULL);
+        expect_error("  accelerator: {nvidia: {gpuDirect: maybe}}\n", "spec.accelerator.nvidia.gpuDirect: \"maybe\" is not one of auto, on, off");
         expect_accepted("  accelerator: {nvidia: {mig: [], memoryMode: driver}}\n", "spec.accelerator.nvidia.mig: no-effect: is an empty list");
         expect_error("  instance: {hugePages: {mode: explicit}}\n", "spec.instance.hugePages.pages: ");
         expect_error("  instance: {hugePages: {mode: explicit, pages: [{count: 1}]}}\n", "spec.instance.hugePages.pages[0].size: ");
@@ -764,6 +770,7 @@ TEST(what_waits_for_another_word) {
                 { "spec.accelerator.nvidia.imex.label", "accelerator: {nvidia: {imex: {label: true}, fabric: {gate: off}}}" },
                 { "spec.accelerator.nvidia.health", "accelerator: {nvidia: {mode: off, health: require}}" },
                 { "spec.accelerator.nvidia.fabric.timeout", "accelerator: {nvidia: {mode: off, fabric: {timeout: 9m}}}" },
+                { "spec.accelerator.nvidia.gpuDirect", "accelerator: {nvidia: {mode: off, gpuDirect: on}}" },
                 { "spec.kubelet.maxPodsExpression", "kubelet: {maxPodsExpression: max_pods + 1, config: {maxPods: 9}}" },
                 { "spec.kubelet.maxPodsExpression", "kubelet: {maxPodsExpression: max_pods + 1, flags: [--v=2 --max_pods=9]}" },
         };
@@ -776,6 +783,7 @@ TEST(what_waits_for_another_word) {
                 "accelerator: {nvidia: {imex: {label: true}}}",
                 "accelerator: {nvidia: {mode: off, health: off, fabric: {gate: off}}}",
                 "accelerator: {nvidia: {mode: auto, health: require}}",
+                "accelerator: {nvidia: {mode: off, gpuDirect: off}}",
                 "kubelet: {maxPodsExpression: max_pods + 1}",
         };
         for (size_t i = 0; i < ARRAY_SIZE(idle); i++) {

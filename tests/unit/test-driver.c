@@ -94,6 +94,38 @@ TEST(a_parameter_that_nobody_asked_for) {
         assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "loaded with CoherentGPUMemoryMode=driver (numa is asked for);");
 }
 
+/* With two marks: to the driver of AWS's images it may not matter. */
+TEST(a_parameter_that_only_warns) {
+        DRIVER(b);
+        gpu_bound(&b, GPU1, "nvidia");
+        char *words[] = { (char *)"ImexChannelCount=2048?", (char *)"GrdmaPciTopoCheckOverride=1??", NULL };
+        b.action.device.parameters = words;
+        assert_works(&b, driver_work, 0);
+        assert_warns(&b, "driver-parameter", "does not know the parameter GrdmaPciTopoCheckOverride and uses its default");
+        put(&b, "/proc/driver/nvidia/params", "ImexChannelCount: 2048\nGrdmaPciTopoCheckOverride: 0\n");
+        assert_works(&b, driver_work, 0);
+        assert_warns(&b, "driver-parameter", "NVIDIA's driver was loaded with GrdmaPciTopoCheckOverride=0 (1 is asked for); it does not read a later change of ");
+        put(&b, "/proc/driver/nvidia/params", "ImexChannelCount: 0\nGrdmaPciTopoCheckOverride: 0\n");
+        assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with ImexChannelCount=0 (2048 is asked for); ");
+        put(&b, "/proc/driver/nvidia/params", "ImexChannelCount: 2048\nGrdmaPciTopoCheckOverride: 1\n");
+        assert_works(&b, driver_work, 0);
+}
+
+TEST(parameters_of_a_driver_to_come) {
+        DRIVER(b);
+        gpu_bound(&b, GPU1, "nvidia");
+        static const char *const formats[] = { "", "{\"ImexChannelCount\":2048}\n", "ImexChannelCount=2048\nGrdmaPciTopoCheckOverride=1\n", ":\n::\n" };
+        for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+                char *words[] = { (char *)"ImexChannelCount=2048?", (char *)"GrdmaPciTopoCheckOverride=1??", NULL };
+                put(&b, "/proc/driver/nvidia/params", formats[i]);
+                b.action.device.parameters = words;
+                assert_works(&b, driver_work, 0);
+                assert_warns(&b, "driver-parameter", "/proc/driver/nvidia/params has an unknown format, so nodestrap cannot check the parameter ImexChannelCount, GrdmaPciTopoCheckOverride; ");
+                words[1] = (char *)"GrdmaPciTopoCheckOverride=1";
+                assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "has an unknown format, so nodestrap cannot check the parameter GrdmaPciTopoCheckOverride; ");
+        }
+}
+
 /* ---- versions ---- */
 
 static char *programs[] = { (char *)"nv-fabricmanager", (char *)"nvidia-imex", NULL };

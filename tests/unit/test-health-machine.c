@@ -215,7 +215,7 @@ static void node(Machine *m, const char *driver, const char *kernel, const char 
 }
 
 static void assert_gpudirect(Machine *m, bool efa, const char *want, const char *findings) {
-        _free_ char *is = health_gpudirect(m->box.root, efa, &m->findings);
+        _free_ char *is = health_gpudirect(m->box.root, efa, false, false, &m->findings);
         ASSERT_STREQ(is, want);
         ASSERT_STREQ(found(m), findings);
 }
@@ -248,7 +248,7 @@ TEST(no_gpudirect_where_it_belongs) {
         MACHINE(m);
         node(&m, OPEN, "5.10.240-238.959.amzn2.x86_64\n", "10DE:20B0");
         put(&m.box, "/sys/module/nvidia_peermem/initstate", "live\n");
-        _free_ char *is = health_gpudirect(m.box.root, true, &m.findings);
+        _free_ char *is = health_gpudirect(m.box.root, true, false, false, &m.findings);
         ASSERT_CONTAINS(is, "no, this kernel has no dma-buf for RDMA (5.12 has it)");
         ASSERT_CONTAINS(is, "install efa_nv_peermem");
         ASSERT_CONTAINS(is, "nvidia_peermem is loaded, but does not serve EFA");
@@ -261,9 +261,10 @@ TEST(gpudirect_belongs_to_each_generation_with_hbm) {
         for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
                 MACHINE(m);
                 node(&m, OPEN, "5.11.0\n", ids[i]);
-                free(health_gpudirect(m.box.root, true, &m.findings));
+                free(health_gpudirect(m.box.root, true, false, false, &m.findings));
                 ASSERT_STREQ(found(&m), "peer-memory ");
                 put(&m.box, "/proc/sys/kernel/osrelease", "5.12.0\n");
+                put(&m.box, "/sys/module/efa/version", "1.16.0g\n");
                 assert_gpudirect(&m, true, "yes, by dma-buf", "");
         }
 }
@@ -271,8 +272,142 @@ TEST(gpudirect_belongs_to_each_generation_with_hbm) {
 TEST(no_gpudirect_where_none_is_expected) {
         MACHINE(m);                     /* an A10G, whose AMI takes the proprietary module */
         node(&m, CLOSED, "6.1.140-154.222.amzn2023.x86_64\n", "10DE:2237");
-        _free_ char *is = health_gpudirect(m.box.root, true, &m.findings);
+        _free_ char *is = health_gpudirect(m.box.root, true, false, false, &m.findings);
         ASSERT_CONTAINS(is, "no, the proprietary NVIDIA kernel module has no dma-buf");
+        ASSERT_STREQ(found(&m), "");
+}
+
+/* Each part by a table of its own: 'y' it is there, 'n' it is not, '?' not to be seen. */
+typedef struct Part { const char *is; char here, efa; const char *says; } Part;
+static const Part kernels[] = {         /* efa: that of the kernel; with base pages of 4 and of 64 KiB */
+        { "4.14.355-277.643.amzn2.x86_64\n",   'n', 'n', "this kernel has no dma-buf" },
+        { "5.10.240-238.959.amzn2.x86_64\n",   'n', 'n', "this kernel has no dma-buf" },
+        { "5.11.22\n",                         'n', 'n', "this kernel has no dma-buf" },
+        { "5.12.0\n",                          'y', 'n', NULL },
+        { "5.15.0-1084-aws\n",                 'y', 'n', NULL },
+        { "5.16.0\n",                          'y', 'y', NULL },
+        { "6.1.140-154.222.amzn2023.x86_64\n", 'y', 'y', NULL },
+        { "6.12.40-63.114.amzn2023.aarch64\n", 'y', 'y', NULL },
+        { "6.12.40-64k\n",                     'y', 'y', NULL },
+        { "6.8.0-1015-nvidia-64k\n",           'y', 'y', NULL },
+        { "10.0.1\n",                          'y', 'y', NULL },
+};
+static const Part flavours[] = {
+        { OPEN,                                                                                  'y', 0, NULL },
+        { "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  580.126.20  Release Build", 'y', 0, NULL },
+        { CLOSED,                                                                                'n', 0, "the proprietary NVIDIA kernel module has no dma-buf" },
+};
+static const Part efa_drivers[] = {
+        { NULL,         0,   0, "the EFA driver of this kernel has no dma-buf" },        /* that of the kernel */
+        { "1.14.2g\n",  'n', 0, "EFA driver without dma-buf (1.16.0 has it): 1.14.2g" },
+        { "1.15\n",     'n', 0, "EFA driver without dma-buf (1.16.0 has it): 1.15" },
+        { "1.16.0g\n",  'y', 0, NULL },
+        { "2.17.3g\n",  'y', 0, NULL },
+        { "3.1.0\n",    'y', 0, NULL },
+        { "master\n",   '?', 0, "the EFA driver has the unknown version master" },
+};
+#define TOPO "GrdmaPciTopoCheckOverride"
+static const Part options[] = {
+        { "EnableMSI: 1\n" TOPO ": 1\nRmMsg: \"\"\n",           'y', 0, NULL },
+        { TOPO ": 1",                                            'y', 0, NULL },
+        { "EnableMSI: 1\n" TOPO ": 0\n",                         'n', 0, "needs " TOPO "=1, but was loaded with 0" },
+        { TOPO ": 2\n",                                          'n', 0, "needs " TOPO "=1, but was loaded with 2" },
+        { TOPO ": 11\n",                                         'n', 0, "was loaded with 11" },
+        { TOPO ": allow\n",                                      'n', 0, "was loaded with allow" },
+        { NULL,                                                  '?', 0, "params does not show " TOPO },
+        { "",                                                    '?', 0, "params does not show " TOPO },
+        { "EnableMSI: 1\n" TOPO "2: 1\nNo" TOPO ": 1\n",          '?', 0, "params does not show " TOPO },
+        { "{\"version\": 2, \"" TOPO "\": 1}\n",                   '?', 0, "params does not show " TOPO },  /* of a driver to come */
+};
+static const Part providers[] = {
+        { NULL, 'n', 0, NULL }, { "\n", 'n', 0, NULL }, { "NEURON\n", 'n', 0, NULL }, { "NVIDIA\n", 'y', 0, "the EFA driver with that of NVIDIA" },
+        { "NVIDIA peermem\n", 'y', 0, "efa_nv_peermem" },
+};
+
+static void put_or_not(Machine *m, const char *path, const char *content) {
+        _free_ char *real = box_path(&m->box, path);
+        unlink(real);
+        if (content)
+                put(&m->box, path, content);
+}
+
+/* dma-buf needs all parts; the other way is none on a tray, and needs none of them elsewhere. */
+static void judge(Machine *m, bool tray, const Part *kernel, const Part *flavour, const Part *driver, const Part *option, const Part *provider) {
+        char efa = driver->is ? driver->here : kernel->efa;
+        const struct { char here; const char *says; } needed[] = {
+                { kernel->here, kernel->says }, { flavour->here, flavour->says }, { kernel->here == 'y' ? efa : 'y', driver->says },
+                { tray ? option->here : 'y', option->says },
+        };
+        bool lacks = false, unseen = false, other = !tray && provider->here == 'y';
+        for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+                lacks |= needed[i].here == 'n';
+                unseen |= needed[i].here == '?';
+        }
+        bool yes = other || (!lacks && !unseen);
+        for (int required = 0; required < 2; required++) {
+                findings_done(&m->findings);
+                _free_ char *is = health_gpudirect(m->box.root, true, tray, required, &m->findings);
+                ASSERT_TRUE(startswith(is, yes ? "yes, by " : lacks ? "no, " : "not known, "));
+                ASSERT_EQ(m->findings.n, !yes);
+                if (yes)
+                        ASSERT_EQ(strstr(is, "dma-buf") != NULL, !lacks && !unseen);
+                if (other)
+                        ASSERT_CONTAINS(is, provider->says);
+                if (yes)
+                        continue;
+                const Finding *f = m->findings.items;
+                ASSERT_TRUE(streq(f->word, "peer-memory") && f->unusable == required && !*f->address);
+                ASSERT_EQ(strstr(f->text, "spec.accelerator.nvidia.gpuDirect requires") != NULL, required);
+                for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+                        if (needed[i].here != 'y') {
+                                ASSERT_CONTAINS(is, needed[i].says);
+                                ASSERT_CONTAINS(f->text, needed[i].says);
+                        }
+        }
+}
+
+TEST(gpudirect_with_all_that_it_needs_or_not) {
+        MACHINE(m);
+        node(&m, OPEN, "6.12.40\n", "10DE:2941");
+        unsigned n = 0;
+        for (size_t k = 0; k < ARRAY_SIZE(kernels); k++) {
+                put(&m.box, "/proc/sys/kernel/osrelease", kernels[k].is);
+                for (size_t f = 0; f < ARRAY_SIZE(flavours); f++) {
+                        put(&m.box, "/proc/driver/nvidia/version", flavours[f].is);
+                        for (size_t e = 0; e < ARRAY_SIZE(efa_drivers); e++) {
+                                put_or_not(&m, "/sys/module/efa/version", efa_drivers[e].is);
+                                for (size_t o = 0; o < ARRAY_SIZE(options); o++) {
+                                        put_or_not(&m, "/proc/driver/nvidia/params", options[o].is);
+                                        for (size_t p = 0; p < ARRAY_SIZE(providers); p++, n++) {
+                                                put_or_not(&m, "/sys/bus/pci/devices/0000:50:00.0/p2p", providers[p].is);
+                                                for (int tray = 0; tray < 2; tray++)
+                                                        judge(&m, tray, &kernels[k], &flavours[f], &efa_drivers[e], &options[o], &providers[p]);
+                                        }
+                                }
+                        }
+                }
+        }
+        ASSERT_EQ(n, ARRAY_SIZE(kernels) * ARRAY_SIZE(flavours) * ARRAY_SIZE(efa_drivers) * ARRAY_SIZE(options) * ARRAY_SIZE(providers));
+}
+
+/* gpuDirect: on also fails where there is nothing to judge. */
+TEST(gpudirect_that_is_required) {
+        MACHINE(m);
+        static const char *const obstacles[] = { "the NVIDIA driver is not loaded", "this machine has no EFA device", "the EFA driver is not loaded" };
+        for (size_t i = 0; i < ARRAY_SIZE(obstacles); i++) {
+                _free_ char *is = health_gpudirect(m.box.root, i == 2, true, true, &m.findings), *want = xasprintf("no, %s", obstacles[i]);
+                ASSERT_STREQ(is, want);
+                ASSERT_CONTAINS(says(&m, 0), obstacles[i]);
+                ASSERT_CONTAINS(says(&m, 0), "EFA cannot reach GPU memory, so data between nodes goes through CPU memory, which spec.accelerator.nvidia.gpuDirect requires: ");
+                ASSERT_STREQ(found(&m), "peer-memory !");
+                put(&m.box, "/proc/driver/nvidia/version", OPEN);
+        }
+        node(&m, OPEN, "6.12.40-64k\n", "10DE:2237");           /* where none is expected */
+        put(&m.box, "/proc/driver/nvidia/params", TOPO ": 0\n");
+        _free_ char *is = health_gpudirect(m.box.root, true, true, true, &m.findings);
+        ASSERT_STREQ(is, "no, the NVIDIA driver needs " TOPO "=1, but was loaded with 0; reboot once, so that the driver reads /etc/modprobe.d/zz-nodestrap-nvidia.conf");
+        ASSERT_STREQ(found(&m), "peer-memory !");
+        free(health_gpudirect(m.box.root, true, true, false, &m.findings));
         ASSERT_STREQ(found(&m), "");
 }
 
@@ -282,11 +417,11 @@ TEST(gdrcopy) {
         put(&m.box, "/lib/modules/6.12.40/modules.dep", "kernel/drivers/video/nvidia.ko:\n");
         assert_gpudirect(&m, true, "yes, by dma-buf", "");
         put(&m.box, "/lib/modules/6.12.40/modules.dep", "extra/gdrdrv.ko.xz: kernel/drivers/video/nvidia.ko\n");
-        free(health_gpudirect(m.box.root, true, &m.findings));
+        free(health_gpudirect(m.box.root, true, false, false, &m.findings));
         ASSERT_CONTAINS(says(&m, 0), "its module is not loaded");
         ASSERT_STREQ(found(&m), "gdrdrv ");
         put(&m.box, "/proc/devices", "Character devices:\n  1 mem\n235 gdrdrv\n\nBlock devices:\n259 blkext\n");
-        free(health_gpudirect(m.box.root, false, &m.findings));
+        free(health_gpudirect(m.box.root, false, false, false, &m.findings));
         ASSERT_CONTAINS(says(&m, 0), "run `mknod -m 666 /dev/gdrdrv c 235 0`");
         ASSERT_STREQ(found(&m), "gdrdrv ");
         put(&m.box, "/dev/gdrdrv", "");

@@ -96,6 +96,22 @@ TEST(policies) {
         ASSERT_TRUE(!plan_find(b.s.plan, HEALTH));
 }
 
+TEST(gpu_memory_over_efa) {
+        BOX(b, "p6e-gb200.36xlarge");
+        b.s.config.nvidia.gpu_direct = GPU_DIRECT_OFF;
+        sample_plan(&b.s);
+        ASSERT_STREQ(health(&b)->with, "fabric, recovery, memory, nvlink x 18, clocks, pcie, kernel-log, efa");
+        b.s.config.nvidia.gpu_direct = GPU_DIRECT_ON;
+        sample_plan(&b.s);
+        ASSERT_STREQ(health(&b)->with, "fabric, recovery, memory, nvlink x 18, clocks, pcie, kernel-log, efa, gpudirect-required");
+        ASSERT_TRUE(health(&b)->lenient && health(&b)->class == GPU_CLASS_TRAY);
+        b.s.config.nvidia.health = HEALTH_OFF;          /* only what is required */
+        sample_plan(&b.s);
+        ASSERT_STREQ(health(&b)->with, "gpudirect-required");
+        ASSERT_STREQ(health(&b)->why, "check what gpuDirect requires");
+        ASSERT_TRUE(waits(b.s.plan, "start-unit:kubelet.service", HEALTH) && waits(b.s.plan, HEALTH, "check-efa:efa"));
+}
+
 TEST(behind_a_fabric_that_may_have_failed) {
         BOX(b, "p5.48xlarge");
         ASSERT_TRUE(strv_contains(health(&b)->after_any, "await-fabric:fabric"));

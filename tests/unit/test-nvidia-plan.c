@@ -399,18 +399,18 @@ TEST(options_of_the_driver) {
         const char *file = "/etc/modprobe.d/zz-nodestrap-nvidia.conf";
         sample_plan(&b.s);
         ASSERT_CONTAINS(sample_file(&b.s, file)->file.content,
-                        "\noptions nvidia NVreg_CoherentGPUMemoryMode=driver NVreg_ImexChannelCount=2048 NVreg_CreateImexChannel0=0\n");
+                        "\noptions nvidia NVreg_CoherentGPUMemoryMode=driver NVreg_ImexChannelCount=2048 NVreg_CreateImexChannel0=0 NVreg_GrdmaPciTopoCheckOverride=1\n");
         ASSERT_ORDER(b, "write-file:/etc/modprobe.d/zz-nodestrap-nvidia.conf", "await-unit:nvidia-driver-resolve.service", "load-module:nvidia");
-        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=driver? ImexChannelCount=2048? CreateImexChannel0=0?");
-        ASSERT_STREQ(action(&b, "check-driver:nvidia")->why, "check the driver and its options: CoherentGPUMemoryMode=driver, ImexChannelCount=2048, CreateImexChannel0=0");
+        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=driver? ImexChannelCount=2048? CreateImexChannel0=0? GrdmaPciTopoCheckOverride=1??");
+        ASSERT_STREQ(action(&b, "check-driver:nvidia")->why, "check the driver and its options: CoherentGPUMemoryMode=driver, ImexChannelCount=2048, CreateImexChannel0=0, GrdmaPciTopoCheckOverride=1");
         b.s.config.nvidia.memory = MEMORY_NUMA;
         b.s.config.nvidia.imex_channel0 = true;
         sample_plan(&b.s);
-        ASSERT_CONTAINS(sample_file(&b.s, file)->file.content, "MemoryMode=numa NVreg_ImexChannelCount=2048 NVreg_CreateImexChannel0=1\n");
-        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=numa ImexChannelCount=2048?");  /* a channel 0 that is missing is made */
+        ASSERT_CONTAINS(sample_file(&b.s, file)->file.content, "MemoryMode=numa NVreg_ImexChannelCount=2048 NVreg_CreateImexChannel0=1 NVreg_GrdmaPciTopoCheckOverride=1\n");
+        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=numa ImexChannelCount=2048? GrdmaPciTopoCheckOverride=1??");  /* a channel 0 that is missing is made */
         b.s.config.nvidia.imex_channels = 64;
         sample_plan(&b.s);
-        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=numa ImexChannelCount=64");
+        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=numa ImexChannelCount=64 GrdmaPciTopoCheckOverride=1??");
         b.s.config.nvidia.imex_channels = 2048;
         ASSERT_ORDER(b, "check-driver:nvidia", "make-channel:/dev/nvidia-caps-imex-channels/channel0", CDI);
         b.s.config.nvidia.memory = MEMORY_AUTO;
@@ -423,6 +423,41 @@ TEST(options_of_the_driver) {
         sample_plan(&b.s);
         ASSERT_CONTAINS(sample_file(&b.s, file)->file.content, "\noptions nvidia NVreg_EnableGpuFirmware=0\n");
         ASSERT_TRUE(!action(&b, "check-driver:nvidia")->device.parameters);          /* the open module does not care */
+}
+
+/* Trays with EFA get the option; on asks for it, auto only warns, off is silent. */
+TEST(gpu_memory_over_efa) {
+        static const struct { const char *type; GpuDirect direct; EfaMode efa; const char *want; } cases[] = {
+                { "p6e-gb200.36xlarge", GPU_DIRECT_AUTO, EFA_AUTO,    "=1??" },
+                { "p6e-gb200.36xlarge", GPU_DIRECT_ON,   EFA_AUTO,    "=1" },
+                { "p6e-gb200.36xlarge", GPU_DIRECT_OFF,  EFA_AUTO,    NULL },
+                { "p6e-gb200.36xlarge", GPU_DIRECT_AUTO, EFA_OFF,     NULL },
+                { "p6e-gb300.36xlarge", GPU_DIRECT_AUTO, EFA_REQUIRE, "=1??" },
+                { "p6e-gb300.36xlarge", GPU_DIRECT_ON,   EFA_REQUIRE, "=1" },
+                { "p5.48xlarge",        GPU_DIRECT_ON,   EFA_AUTO,    NULL },
+                { "p6-b200.48xlarge",   GPU_DIRECT_AUTO, EFA_AUTO,    NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                BOX(b, cases[i].type);
+                b.s.config.nvidia.gpu_direct = cases[i].direct;
+                b.s.config.instance.efa = cases[i].efa;
+                sample_plan(&b.s);
+                char **words = action(&b, "check-driver:nvidia")->device.parameters;
+                _free_ char *word = cases[i].want ? xasprintf("GrdmaPciTopoCheckOverride%s", cases[i].want) : NULL, *all = words ? strv_join(words, " ") : xstrdup("");
+                ASSERT_EQ(word && strv_contains(words, word), word != NULL);
+                ASSERT_EQ(strstr(all, "Grdma") != NULL, word != NULL);
+                if (has(&b, "write-file:/etc/modprobe.d/zz-nodestrap-nvidia.conf"))
+                        ASSERT_EQ(strstr(sample_file(&b.s, "/etc/modprobe.d/zz-nodestrap-nvidia.conf")->file.content, " NVreg_GrdmaPciTopoCheckOverride=1") != NULL, word != NULL);
+        }
+        BOX(b, "g6.xlarge");
+        b.s.config.nvidia.gpu_direct = GPU_DIRECT_ON;
+        refused(&b, CAUSE_EFA, "spec.accelerator.nvidia.gpuDirect", "expects 1 EFA device, but a g6.xlarge has none: the boot fails");
+        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
+        sample_plan(&b.s);
+        ASSERT_TRUE(sample_warned(&b.s, "too-many-efa"));
+        b.s.host.gpus.driver = false;           /* a pod may bring the driver, but not before kubelet */
+        sample_plan(&b.s);
+        ASSERT_TRUE(sample_warned(&b.s, "require-unmet") && has(&b, "check-driver:nvidia"));
 }
 
 TEST(imex) {
@@ -444,7 +479,7 @@ TEST(imex) {
         ASSERT_EQ(strv_length(start->unit.reads), 2);
         ASSERT_TRUE(strv_contains(start->after, "write-file:/etc/nvidia-imex/config.cfg") && strv_contains(start->after, PLAN_RELOAD_ID));
         ASSERT_STREQ(action(&b, "check-versions:nvidia")->with, "nvidia-imex");
-        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=driver? ImexChannelCount=2048?");       /* a channel 0 that is missing is made */
+        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=driver? ImexChannelCount=2048? GrdmaPciTopoCheckOverride=1??");       /* a channel 0 that is missing is made */
         ASSERT_TRUE(!sample_warned(&b.s, "imex-nodes"));
         b.s.host.modelled = false;
         sample_plan(&b.s);
