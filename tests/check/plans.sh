@@ -198,6 +198,9 @@ ok "64 KiB: another size is refused with those that there are" grace_refuses "$(
 ok "64 KiB: pages on a GPU's memory are refused" grace_refuses "$(explicit '{size: 512Mi, count: 1, numaNode: 18}')" 'NUMA node 18, which has no CPUs'
 ok "64 KiB: and on a node between the numbers" grace_refuses "$(explicit '{size: 512Mi, count: 1, numaNode: 11}')" 'NUMA node 11, but this machine does not have it'
 ok "64 KiB: and more than the CPUs' memory" grace_refuses "$(explicit '{size: 512Mi, count: 1903}')" 'asks for 974336 MiB, but the machine has only 951160 MiB'
+printf '#!/bin/sh\n' >"$tmp/grace/usr/bin/nvidia-smi"; chmod +x "$tmp/grace/usr/bin/nvidia-smi"
+ok "64 KiB: with a driver and EFA, the option for GPU memory over EFA" grace '{mode: keep}' 'GrdmaPciTopoCheckOverride=1??' \
+        '[w for a in plan["actions"] if a["type"] == "check-driver" for w in a["words"]][-1]'
 modelled() { # TYPE PAGES EXPECTED
         sed "s/^  instance:/&\n    hugePages: $(explicit "$2")/" "$tmp/other.yaml" >"$tmp/model.yaml"
         "$nodestrap" plan -c "file://$tmp/model.yaml" --instance-type "$1" --output json >"$tmp/out" 2>"$tmp/err" || { says "$3"; return; }
