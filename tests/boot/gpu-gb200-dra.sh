@@ -16,6 +16,8 @@ try "fabric manager never ran" never 'fm-|nvlsm'
 try "IMEX never ran" never imex
 try "and cannot be started by mistake" is "$(property nvidia-imex LoadState)" masked
 try "GPU memory is the driver's" grep -x 'CoherentGPUMemoryMode: "driver"' /proc/driver/nvidia/params
+try "EFA may map GPU memory" grep -x 'GrdmaPciTopoCheckOverride: 1' /proc/driver/nvidia/params
+try "and reaches it" is "$(value accelerator health gpudirect)" 'yes, by dma-buf'
 try "channels are DRA's to make" no test -e /dev/nvidia-caps-imex-channels/channel0
 try "status.json knows the clique" is "$(value accelerator clusterUuid).$(value accelerator cliqueId)" 7b968a6d-c8aa-45e1-9e07-e1e51be99c31.1
 

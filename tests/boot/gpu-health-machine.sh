@@ -16,6 +16,10 @@
 # console: check-health:gpus: peer-memory: EFA cannot reach GPU memory
 # console: check-health:gpus: off-the-bus: GPU 5 .*fallen off the bus \(Xid 79\)
 # console: check-health:gpus: gsp-timeout: GPU 6 .*does not answer \(Xid 119\)
+# console: check-health:gpus: reset-required: NVIDIA driver: a GPU takes no work before a reset
+# console: check-health:gpus: nvlink-error: NVIDIA driver: it cannot read which NVLinks are up
+# console: check-driver:nvidia: driver-parameter: NVIDIA's driver was loaded with GrdmaPciTopoCheckOverride=0 \(1 is asked for\)
+# console: check-driver:nvidia: NVIDIA's driver was loaded with GrdmaPciTopoCheckOverride=0 \(1 is asked for\)
 # console: NODESTRAP verdict=failed code=EHEALTH step=check-health
 # Faults around the GPUs: links, EFA, the kernel log, the way from EFA to the GPUs. Each is on the console, in status and in the metrics;
 # the configuration decides what follows.
@@ -82,6 +86,11 @@ NVRM: Xid (PCI:0000:a8:00): 154, GPU recovery action changed from 0x1 (GPU Reset
 try "one that it has called well since: the node comes up" node_starts
 found xid 0000:a8:00.0
 
+power_on p5-48xlarge 'kmsg=NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from status @ kernel_channel.c:2874
+NVRM: knvlinkDiscoverPostRxDetLinks_GH100: Getting peer0s postRxDetLinkMask failed!'
+try "lines that name no GPU: the node comes up" node_starts
+found reset-required ''; found nvlink-error ''
+
 power_on p5-48xlarge 'efa-port-state=0000:50:00.0 1: DOWN'; policy require
 fails 33 EHEALTH '0000:50:00.0.*1: DOWN' "require: a port that is down"
 
@@ -91,6 +100,22 @@ try "the proprietary driver: the node comes up" node_starts
 try "it says what is missing" shown "^GPUDirect: no, the proprietary NVIDIA kernel module has no dma-buf"
 try "so do the metrics" metric 'gpudirect 0$'
 found peer-memory ''
+power_on p5-48xlarge efa-p2p=; echo 'options nvidia NVreg_EnableGpuFirmware=0' >/etc/modprobe.d/nvidia-disable-gsp.conf
+spec '{accelerator: {nvidia: {health: off, gpuDirect: on}}}'
+fails 33 EHEALTH 'EFA cannot reach GPU memory, .*which spec.accelerator.nvidia.gpuDirect requires: the proprietary NVIDIA kernel module has no dma-buf' "it is required"
+
+# ---- a tray ----
+early() { echo 'options nvidia NVreg_GrdmaPciTopoCheckOverride=0' >/etc/modprobe.d/zzz-image.conf; }
+power_on p6e-gb200; early
+try "an image whose own option comes last: the node comes up" node_starts
+try "it says what is missing" shown '^GPUDirect: no, the NVIDIA driver needs GrdmaPciTopoCheckOverride=1, but was loaded with 0; reboot once'
+found peer-memory ''
+power_on p6e-gb200; early; spec '{accelerator: {nvidia: {gpuDirect: on}}}'
+fails 33 EDRIVERSETTING 'loaded with GrdmaPciTopoCheckOverride=0 .1 is asked for' "it is required"
+power_on p6e-gb200; early; spec '{accelerator: {nvidia: {gpuDirect: off}}}'
+try "off: the node comes up" node_starts
+try "and is well, without a word of it" shown '^Health: well, looked at .*kernel-log, efa$'
+rm /etc/modprobe.d/zzz-image.conf
 
 # ---- other classes ----
 for f in p4d-24xlarge p5en-48xlarge p6-b200 g4dn g6e; do
