@@ -29,7 +29,9 @@ typedef enum ImexMode { IMEX_AUTO, IMEX_OFF, IMEX_DRA, IMEX_HOST, _IMEX_INVALID 
 /* "driver": CDMM */
 typedef enum MemoryMode { MEMORY_AUTO, MEMORY_DRIVER, MEMORY_NUMA, _MEMORY_INVALID = -22 } MemoryMode;
 typedef enum Clocks { CLOCKS_AUTO, CLOCKS_MAX, CLOCKS_DEFAULT, _CLOCKS_INVALID = -22 } Clocks;
-typedef enum GpuDirect { GPU_DIRECT_AUTO, GPU_DIRECT_ON, GPU_DIRECT_OFF, _GPU_DIRECT_INVALID = -22 } GpuDirect;
+typedef enum GpuDirect {
+        GPU_DIRECT_AUTO, GPU_DIRECT_ON, GPU_DIRECT_OFF, _GPU_DIRECT_INVALID = -22
+} GpuDirect;
 typedef enum HealthPolicy { HEALTH_WARN, HEALTH_REQUIRE, HEALTH_OFF, _HEALTH_INVALID = -22 } HealthPolicy;
 typedef enum FailurePolicy {
         FAILURE_HOLD, FAILURE_JOIN_TAINTED, FAILURE_REBOOT, FAILURE_POWER_OFF, _FAILURE_INVALID = -22

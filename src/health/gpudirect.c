@@ -106,7 +106,7 @@ char *nvidia_param(const char *params, const char *key, size_t key_size) {
         return NULL;
 }
 
-/* What EFA needs for dma-buf, and is not here. sure: some part is known to be missing, not just unreadable. */
+/* Parts that EFA needs for dma-buf and lacks. sure: one is known to be missing, not just unreadable. */
 typedef struct Lacks { Text what, remedy; bool sure; } Lacks;
 
 static void lacks_done(Lacks *l) {
@@ -209,7 +209,8 @@ char *health_gpudirect(const Root *root, bool efa, bool tray, bool required, Fin
         bool sure = obstacle || lacks.sure;
         if (required || (!obstacle && is_for_efa(root)))
                 finding_add(f, "peer-memory", "", required, "%s%s: %s",
-                            sure ? "EFA cannot reach GPU memory, so data between nodes goes through CPU memory"
+                            sure ? "EFA cannot reach GPU memory, so data between nodes goes through CPU "
+                                   "memory"
                                  : "nodestrap cannot see if EFA reaches GPU memory",
                             required ? ", which spec.accelerator.nvidia.gpuDirect requires" : "",
                             obstacle ?: why);

@@ -49,9 +49,9 @@ _nonnull_ void health_pcie(const Root *root, const char *kind, char *const *addr
 _nonnull(1, 3) void health_kernel_log(const Root *root, char *const *gpus, Findings *f);
 /* Ports of these EFA functions (/sys/class/infiniband/NAME/ports/1/state). */
 _nonnull_ void health_efa_ports(const Root *root, char *const *addresses, Findings *f);
-/* "yes, by dma-buf", "no, …why" or "not known, …why": can EFA reach GPU memory without the CPU? A new string,
- * and a finding if it should work but does not. efa: EFA devices exist; tray: of a GB200 or GB300 rack;
- * required: a missing one is unusable. */
+/* "yes, by dma-buf", "no, …why" or "not known, …why": can EFA reach GPU memory without the CPU? A new
+ * string, and a finding if it should work but does not. efa: EFA devices exist; tray: of a GB200 or GB300
+ * rack; required: a missing one is unusable. */
 _malloc_ _nonnull_ char *health_gpudirect(const Root *root, bool efa, bool tray, bool required, Findings *f);
 /* Of /proc/driver/nvidia/params. NULL: the driver does not show the key. */
 _malloc_ _nonnull_ char *nvidia_param(const char *params, const char *key, size_t key_size);

@@ -177,8 +177,8 @@ static void add_sxid(Log *l, const char *text) {
                 e->fatal = true;
 }
 
-/* Forms without a number, which mostly name no GPU, or only "GPU0" as the driver counts: a finding of the
- * machine, and only a warning, since NVML is asked for the recovery action of each GPU. */
+/* Forms without a number. Most name no GPU, or only "GPU0" as the driver counts, so each is a finding of the
+ * machine. It is only a warning, since NVML has the recovery action of each GPU. */
 static const struct Form { const char *has, *also, *word; bool follows; const char *what; } forms[] = {
         /* scitix/sichek#51, kubernetes-sigs/dra-driver-nvidia-gpu#982; "Check failed": OGKM#1045 */
         { "[NV_ERR_RESET_REQUIRED]", "", "reset-required", true, "a GPU takes no work before a reset" },

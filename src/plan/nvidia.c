@@ -48,8 +48,8 @@ static void plan_options(Stack *s) {
         if (s->tray || s->channel)
                 add_option(s, s->channel ? MUST_NOTHING : MUST_IF_KNOWN, "CreateImexChannel0",
                            s->channel ? "1" : "0");
-        /* Without it EFA may not attach GPU memory by dma-buf, and NCCL falls back to sockets (NVIDIA/aicr#668,
-         * NVIDIA/aicr#2356, Azure/azhpc-images#589). AWS documents neither. */
+        /* Without it EFA may not attach GPU memory by dma-buf, and NCCL falls back to sockets
+         * (NVIDIA/aicr#668, NVIDIA/aicr#2356, Azure/azhpc-images#589). AWS documents neither. */
         if (s->tray && s->efa && s->want->gpu_direct != GPU_DIRECT_OFF)
                 add_option(s, s->want->gpu_direct == GPU_DIRECT_ON ? MUST_BE_SO : MUST_WARN,
                            GPU_DIRECT_OPTION, "1");

@@ -119,7 +119,7 @@ int main(int argc, char **argv) {
         }
         health_pcie(root, "GPU", addresses, &findings);
         health_kernel_log(root, addresses, &findings);
-        _free_ char *gpudirect = health_gpudirect(root, false, &findings);
+        _free_ char *gpudirect = health_gpudirect(root, false, false, false, &findings);
         printf("- gpudirect %s\n", gpudirect);
         for (size_t i = 0; i < findings.n; i++)
                 printf("%s finding %s: %s\n", findings.items[i].address[0] ? findings.items[i].address : "-", findings.items[i].word,
