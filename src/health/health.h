@@ -54,7 +54,7 @@ _nonnull_ void health_efa_ports(const Root *root, char *const *addresses, Findin
  * rack; required: a missing one is unusable. */
 _malloc_ _nonnull_ char *health_gpudirect(const Root *root, bool efa, bool tray, bool required, Findings *f);
 /* Of /proc/driver/nvidia/params. NULL: the driver does not show the key. */
-_malloc_ _nonnull_ char *nvidia_param(const char *params, const char *key, size_t key_size);
+_must_check_ _nonnull_ char *nvidia_param(const char *params, const char *key, size_t key_size);
 
 /* ---- xid.c ---- */
 typedef struct Xid {

@@ -44,7 +44,7 @@ try "and that it has passed" grep -E 'Normal +NodestrapRecovered ' out/node.txt
 sed -n '/^Events:/,$s/^/# /p' out/node.txt
 
 # The condition stands beside those of kubelet, which goes on to write the status.
-condition() { host kubectl get node $NODE -o "jsonpath={.status.conditions[?(@.type=='NodestrapReady')]$1}"; }
+condition() { host kubectl get node $NODE -o "jsonpath={.status.conditions[?(@.type=='NodestrapReady')]$1}{\"\\n\"}"; }
 becomes() { for _ in {1..60}; do [ "$(condition .status) $(condition .reason)" = "$1" ] && return; sleep 1; done
         condition ''; ls /run/nodestrap/events; journalctl -b -u nodestrap-event --no-pager -o cat | tail; return 1; }
 try "the Node says NodestrapReady" becomes "True NodestrapDone"
