@@ -5,9 +5,10 @@
  *   three generations of EFA (google/gvisor#13882). The EFA driver has it in Linux from 5.16 on
  *   (torvalds/linux:drivers/infiniband/hw/efa/efa_verbs.c), that of AWS from 1.16.0 on
  *   (amzn/amzn-drivers:kernel/linux/efa/RELEASENOTES.md); only that of AWS has a version in sysfs.
- * - On a tray GPU and EFA device are in different IOMMU groups, and the driver refuses a PCIe mapping of
- *   dma-buf, unless GrdmaPciTopoCheckOverride is 1 (NVIDIA/open-gpu-kernel-modules:nv-pci.c, 570.86.15 to
- *   590.48.01; NVIDIA/aicr#2356). There dma-buf is the only way (aws/aws-ofi-nccl#861).
+ * - On a tray the driver refuses a PCIe mapping of dma-buf between devices of different IOMMU groups, unless
+ *   GrdmaPciTopoCheckOverride is 1 (NVIDIA/open-gpu-kernel-modules:nv-pci.c, 570.86.15 to 590.48.01;
+ *   595.45.04 has the option, but does not read it there; NVIDIA/aicr#2356). There dma-buf is the only way
+ *   (aws/aws-ofi-nccl#861).
  * - by the EFA driver: attribute p2p of the function names the memory provider, "NVIDIA peermem"
  *   (efa_nv_peermem), "NVIDIA" (the GPU driver), "NEURON" or none
  *   (amzn/amzn-drivers:kernel/linux/efa/src/{efa_sysfs.c,efa_nvmem_impl.h}). The EFA driver of the kernel
