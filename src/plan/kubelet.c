@@ -284,7 +284,7 @@ static int add_node_flags(char ***flags, const Config *config, const Host *host,
         return 0;
 }
 
-static void add_version_flags(char ***flags, const Host *host, const char *socket) {
+static void add_version_flags(char ***flags, const Host *host, bool as_nodeadm, const char *socket) {
         const char *version = host->kubelet_version;
         /* for container metrics of containerd: eks-ami#1667 */
         add_flag(flags, "runtime-cgroups", "/runtime.slice/containerd.service");
@@ -296,8 +296,9 @@ static void add_version_flags(char ***flags, const Host *host, const char *socke
         /* later only containerd pins the image: kubernetes#118544 */
         if (!version_at_least(version, 1, 28))
                 add_flag(flags, "pod-infra-container-image", SANDBOX_IMAGE);
-        /* eks-ami#2607: node selector of the NVIDIA DRA driver; by devices, not by type */
-        if (version_at_least(version, 1, 35) && ANY(p, host->pci, host->n_pci, p->vendor == 0x10de))
+        /* eks-ami#2607: by devices, not by type. AWS guide for P6e (awsdocs/amazon-eks-user-guide,
+         * ml-eks-nvidia-ultraserver.adoc): the DRA driver selects nodes by it from 1.33 on. */
+        if (version_at_least(version, 1, as_nodeadm ? 35 : 33) && ANY(p, host->pci, host->n_pci, p->vendor == 0x10de))
                 add_flag(flags, "node-labels", "nvidia.com/gpu.present=true");
 }
 
@@ -423,7 +424,8 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
                 plan_user_settings(plan, config->kubelet.config, host->kubelet_version);
                 add_flag(&flags, "config-dir", CONFIG_DIR);
         }
-        add_version_flags(&flags, host, plan_containerd_socket(config, host, options->as_nodeadm));
+        add_version_flags(&flags, host, options->as_nodeadm,
+                          plan_containerd_socket(config, host, options->as_nodeadm));
         kubelet_access(plan, config, host, options, &flags);
         strv_sort(flags);
         kubelet_arguments(plan, config, host, flags);

@@ -76,6 +76,17 @@ def make_machine(root, node):
             put(root, f'sys/devices/system/memory/memory{block}/online', '1\n')
     if node.get('runtime') == 'nvidia':
         put(root, 'usr/bin/nvidia-container-runtime', '')
+    if has_gpu(node):
+        put(root, 'sys/bus/pci/devices/0000:31:00.0/uevent', 'PCI_CLASS=30200\nPCI_ID=10DE:2237\n')
+
+
+def has_gpu(node):
+    """Nodes with a GPU on their bus: nodeadm looks for one from 1.35 on, so what it left there was measured without."""
+    return node['instance_type'].startswith(('g5.', 'p5.')) and minor(node) < 35
+
+
+def minor(node):
+    return int(node['kubelet'].split('.')[1])
 
 
 # ---- differences on purpose: each makes of nodeadm's text what must be at path, or returns None ----
@@ -108,9 +119,8 @@ def own_plugin(node, name, path, want):
 def stable_gates(node, name, path, want):
     if path != SETTINGS or name == 'nodeadm':
         return None
-    minor = int(node['kubelet'].split('.')[1])
     for gate, stable_from in (('DynamicResourceAllocation', 34), ('MutableCSINodeAllocatableCount', 36)):
-        if minor >= stable_from:
+        if minor(node) >= stable_from:
             want = want.replace(f'        "{gate}": true,\n', '')
     return want
 
@@ -122,8 +132,14 @@ def yields_to_mirrors(node, name, path, want):
     return re.sub(r"(?<=\.registry\]\n)config_path = .*\n\n", '', want)
 
 
+def gpu_label(node, name, path, want):
+    if path != ENVIRONMENT or name == 'nodeadm' or minor(node) < 33 or not has_gpu(node):
+        return None
+    return re.sub(r'(?= --runtime-cgroups=)', ' --node-labels=nvidia.com/gpu.present=true', want, count=1)
+
+
 DIFFERENCES = {'max-pods': max_pods_chosen, 'cni-bin-dirs': cni_bin_dirs, 'plugin': own_plugin, 'gates': stable_gates,
-               'mirrors': yields_to_mirrors}
+               'mirrors': yields_to_mirrors, 'gpu-label': gpu_label}
 
 
 def expected(node, name, path, want):

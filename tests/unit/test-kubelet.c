@@ -210,8 +210,8 @@ TEST(flags_by_version) {
                 { "1.25.0", "--hostname-override", false },             { "1.33.4", "--hostname-override=ip-10-0-3-7.us-west-2.compute.internal", true },
                 { "1.33.4", "--node-ip=10.0.3.7", true },               { "1.27.0", "--pod-infra-container-image=localhost/kubernetes/pause:latest", true },
                 { "1.28.0", "--pod-infra-container-image", false },     { "1.26.9", "--container-runtime=remote", true },
-                { "1.27.0", "--container-runtime", false },             { "1.34.0", "nvidia.com/gpu.present", false },
-                { "1.35.0", "--node-labels=nvidia.com/gpu.present=true", true },
+                { "1.27.0", "--container-runtime", false },             { "1.32.9", "nvidia.com/gpu.present", false },
+                { "1.33.0", "--node-labels=nvidia.com/gpu.present=true", true },
                 { "1.33.4", "--config=/etc/kubernetes/kubelet/config.json", true }, { "1.33.4", "--config-dir", false },
                 { "1.33.4", "--image-credential-provider-bin-dir=/etc/eks/image-credential-provider ", true },
                 { "1.33.4", "--kubeconfig=/var/lib/kubelet/kubeconfig", true },
@@ -228,6 +228,19 @@ TEST(flags_by_version) {
                 const char *text = sample_file(&s, FLAGS)->file.content;
                 if (!!strstr(text, cases[i].text) != cases[i].there)
                         FAIL("kubelet %s, %s: %s", cases[i].version, cases[i].text, text);
+        }
+}
+
+TEST(gpu_label_of_nodeadm_is_for_1_35) {
+        for (unsigned minor = 33; minor < 37; minor++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                _free_ char *version = xasprintf("1.%u.3", minor);
+                s.host.kubelet_version = version;
+                s.host.pci = (PciDevice[]){ { .address = (char[]){ "0000:31:00.0" }, .vendor = 0x10de, .device = 0x2237 } };
+                s.host.n_pci = 1;
+                s.options.as_nodeadm = true;
+                sample_plan(&s);
+                ASSERT_EQ(!!strstr(sample_file(&s, FLAGS)->file.content, "gpu.present"), minor >= 35);
         }
 }
 
