@@ -19,6 +19,8 @@ function number(s, unknown) { if (s !~ /^[0-9]*$/) fail("not a number: " s); ret
 function one_of(column, s) { if (!(column in words_of)) fail("the head names no words of " column); if (s != "") within(s, words_of[column]); return word(s) }
 function letters(s) { return s == "NULL" ? "\"\"" : s }
 function hex(s) { if (s !~ /^([0-9a-f][0-9a-f][0-9a-f][0-9a-f]([0-9a-f][0-9a-f])?)?$/) fail("not four or six hexadecimal digits: " s); return s == "" ? 0 : "0x" s }
+function version(s) { if (s !~ /^([0-9]+(\.[0-9]+)*)?$/ || length(s) > 11) fail("not a version: " s); return "\"" s "\"" }
+function text(s) { if (s == "" || s ~ /["\\%]/) fail("not a text: " s); return "\"" s "\"" }
 function ordered(key) { if (n++ && !(last "" < key "")) fail(key " is out of order"); last = key }
 
 table == "eni-limits" {
@@ -48,13 +50,23 @@ table == "instance-types" {
               number(cards[1], -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " number($13, -1) ", " hex($14) ", " step " },"
 }
 table == "gpus" {
-        fields(14)
+        fields(12)
         if (length($1) != 4) fail("not a device id: " $1)
         ordered($1)
         if (n == 1) print "const GpuModel gpu_models[] = {"
         board = $8 == "" ? "NONE" : $8 == "pci" ? "NVSWITCH" : $8 == "nvlink5" ? "NVLINK5" : $8 == "tray" ? "TRAY" : fail("no such board: " $8)
         print "        { " hex($1) ", " word($2) ", " one_of("generation", $3) ", " word($4) ", " yes($5) ", " one_of("modules", $6) ", " yes($7) ", GPU_CLASS_" board ", " \
-              number($9, 0) ", " word($10) ", " yes($11) ", " yes($12) ", " number($13, 0) ", " word($14) " },"
+              number($9, 0) ", " yes($10) ", " yes($11) ", " number($12, 0) " },"
+}
+table == "requirements" {
+        fields(9)
+        if (!n++) print "const Requirement requirements[] = {"
+        if ($1 !~ /^[a-z0-9.+-]+$/ || length($1) > 15) fail("not what a row is for: " $1)
+        if ($2 == "" || $5 == "" || $4 == "") fail("no component, severity or version")
+        if ($8 == "" || $9 !~ /^20[0-9][0-9]-[01][0-9]-[0-3][0-9]$/) fail("no source with its date")
+        one_of("component", $2)
+        print "        { \"" $1 "\", " version($3) ", " version($4) ", COMPONENT_" toupper($2) ", " (one_of("severity", $5) == "\"error\"" ? "true" : "false") ", " \
+              text($6) ", " text($7 == "" ? "install " $4 " or newer" : $7) " },"
 }
 table == "hbm-chips" {
         fields(2)

@@ -61,7 +61,7 @@ typedef enum ExitCode {
         X(NUMA, "ENUMA", FACTS)                          /* a missing NUMA node */ \
         X(DRIVER, "EDRIVER", ACCELERATOR)                /* NVIDIA driver missing, or not on every GPU */ \
         X(DRIVER_SETTING, "EDRIVERSETTING", ACCELERATOR) /* loaded with other parameters */ \
-        X(VERSION, "EVERSION", ACCELERATOR)              /* NVIDIA parts of different versions */ \
+        X(VERSION, "EVERSION", ACCELERATOR)              /* versions that do not go together */ \
         X(FABRIC_MANAGER, "EFABRICMANAGER", ACCELERATOR) /* fabric manager does not start */ \
         X(FABRIC, "EFABRIC", ACCELERATOR)                /* a GPU outside of the NVLink fabric */ \
         X(NVML, "ENVML", ACCELERATOR)                    /* NVML missing, or with errors */ \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Versions that contradict each other. NVIDIA programs and libraries need the driver of their own version
  * (docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide,
- * docs.nvidia.com/multi-node-nvlink-systems/imex-guide). GPUs need a driver that supports them. Plans use
- * features that came with some version of kubelet or containerd. An unknown version contradicts nothing. */
+ * docs.nvidia.com/multi-node-nvlink-systems/imex-guide). GPUs need a driver that supports them. Plans warn of
+ * other requirements (plan/requirements.c). An unknown version contradicts nothing. */
 #include "doctor/look.h"
 
 #include "base/paths.h"
@@ -15,10 +15,6 @@ typedef struct Comparison {
         Checks *checks;
         const Driver *driver; /* to compare with; NULL: none is known */
 } Comparison;
-
-static bool is_before(const char *version, unsigned major, unsigned minor) {
-        return !version_at_least(version, major, minor);
-}
 
 /* With the cause; types: NULL keeps those of the need, others are taken over. */
 static void check_settle(Check *check, Cause cause, char **types) {
@@ -39,12 +35,8 @@ static unsigned gpu_of(const char *type) {
 /* NULL: not known */
 static const char *minimum_of(unsigned device) {
         const GpuModel *m = gpu_model_find(device);
-        return m ? m->driver : NULL;
-}
-
-static const char *linux_of(unsigned device) {
-        const GpuModel *m = gpu_model_find(device);
-        return m ? m->kernel : NULL;
+        const Requirement *r = m ? requirement_find(m->name, COMPONENT_DRIVER) : NULL;
+        return r ? r->before : NULL;
 }
 
 /* The first that supports the GPU, as a boot chooses; NULL: none does, or none is known. */
@@ -277,11 +269,6 @@ static bool wants_other_modules(const Comparison *c, unsigned device) {
         return license && m && m->modules && streq(m->modules, is_closed(license) ? "open" : "proprietary");
 }
 
-static bool wants_new_kernel(const Comparison *c, unsigned device) {
-        const char *first = linux_of(device);
-        return first && is_before(c->image->kernel, (unsigned)strtoul(first, NULL, 10), version_minor(first));
-}
-
 /* The highest version that the GPUs of these types need; NULL: not known. */
 static const char *highest_of(char **types, const char *(*of)(unsigned device)) {
         const char *highest = NULL;
@@ -317,49 +304,27 @@ static void compare_flavor(const Comparison *c, const Need *need) {
         check_settle(check, CAUSE_DRIVER, types);
 }
 
-static void compare_kernel(const Comparison *c, const Need *need) {
-        const char *kernel = c->image->kernel;
-        char **types = kernel ? types_where(c, need, wants_new_kernel) : NULL;
-        if (types)
-                check_settle(TELL(c->checks, CHECK_FAILED, "version", "kernel", kernel, need,
-                                  "the NVSwitches of these types need Linux %s or newer",
-                                  highest_of(types, linux_of)),
-                             CAUSE_FABRIC_MANAGER, types);
-}
+/* ---- toolkit ---- */
 
-/* ---- kubelet, containerd, toolkit ---- */
-
-static void compare_kubelet(const Comparison *c) {
-        const Image *i = c->image;
-        const Need *imex = needs_find(c->needs, NEED_PROGRAM, "nvidia-imex"),
-                   *kubelet = needs_find(c->needs, NEED_PROGRAM, "kubelet");
-        /* Amazon EKS user guide, "device-management-nvidia": DRA from 1.33. */
-        if (imex && i->kubelet && is_before(i->kubelet, 1, 33))
-                TELL(c->checks, CHECK_WARNING, "version", "kubelet", i->kubelet, imex,
-                     "it lacks DRA for ComputeDomains: install 1.33 or newer");
-        /* kubernetes-sigs/dra-driver-nvidia-gpu: cmd/compute-domain-daemon/main.go */
-        if (imex && i->n_drivers > 0 && is_before(i->drivers[0].version, 570, 158))
-                TELL(c->checks, CHECK_WARNING, "version", "NVIDIA's driver", i->drivers[0].version, imex,
-                     "ComputeDomains of the DRA driver need 570.158.01 or newer");
-        /* kubernetes/kubernetes#139121: kubelet asks containerd for the cgroup driver; 1.x does not
-         * answer. */
-        if (kubelet && i->kubelet && i->containerd && !is_before(i->kubelet, 1, 38) &&
-            is_before(i->containerd, 2, 0))
-                TELL(c->checks, CHECK_FAILED, "version", "containerd", i->containerd, kubelet,
-                     "kubelet %s does not start with it: install containerd 2", i->kubelet);
-}
-
-/* docs.nvidia.com/datacenter/cloud-native/container-toolkit, "Support for Container Device Interface". */
+/* The plan does not know its version, so these rows of conf/requirements.csv are read here. */
 static void compare_toolkit(const Comparison *c) {
         static const char *const names[] = { "nvidia-container-toolkit-base", "nvidia-container-toolkit",
                                              NULL };
-        const Need *need = needs_find(c->needs, NEED_PROGRAM, "nvidia-ctk");
-        _free_ char *version = need ? package_version(c->image->root, names) : NULL;
-        if (version && is_before(version, 1, 12))
-                TELL(c->checks, CHECK_FAILED, "version", "nvidia-ctk", version, need,
-                     "it cannot make CDI specifications: install 1.12 or newer")
-                        ->cause = CAUSE_CDI;
-        else if (version)
+        static const struct { const char *what, *program; } uses[] = {
+                { "cdi", "nvidia-ctk" }, { "compute-domains", "nvidia-imex" },
+        };
+        _free_ char *version = package_version(c->image->root, names);
+        bool bad = false;
+        for (size_t i = 0; i < ARRAY_SIZE(uses) && version && !bad; i++) {
+                const Requirement *r = requirement_find(uses[i].what, COMPONENT_TOOLKIT);
+                const Need *need = needs_find(c->needs, NEED_PROGRAM, uses[i].program);
+                bad = need && requirement_misses(r, version);
+                if (bad)
+                        TELL(c->checks, r->fails ? CHECK_FAILED : CHECK_WARNING, "version", "nvidia-ctk",
+                             version, need, "it %s; %s", r->why, r->advice)
+                                ->cause = r->fails ? CAUSE_CDI : CAUSE_NONE;
+        }
+        if (version && !bad && needs_find(c->needs, NEED_PROGRAM, "nvidia-ctk"))
                 checks_add(c->checks, CHECK_OK, "version", "nvidia-ctk", version);
 }
 
@@ -392,9 +357,7 @@ void image_compare(const Image *image, const Needs *needs, Checks *checks) {
         if (nvidia) {
                 compare_minima(&c, nvidia);
                 compare_flavor(&c, nvidia);
-                compare_kernel(&c, nvidia);
         }
-        compare_kubelet(&c);
         compare_toolkit(&c);
         /* NVIDIA does not document which nvlsm goes with which driver. */
         static const char *const names[] = { "nvlsm", NULL };

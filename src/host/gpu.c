@@ -34,6 +34,17 @@ const GpuModel *gpu_model_find(unsigned device) {
         return bsearch(&device, gpu_models, n_gpu_models, sizeof *gpu_models, compare_model);
 }
 
+const Requirement *requirement_find(const char *what, Component component) {
+        return FIND(r, requirements, n_requirements, r->component == component && streq(r->what, what));
+}
+
+bool requirement_misses(const Requirement *r, const char *version) {
+        size_t n = version ? strlen(version) : 0;
+        bool cut = n > 0 && startswith(r->before, version) && r->before[n] == '.';
+        return n > 0 && !cut && version_compare(version, r->from) >= 0 &&
+               version_compare(version, r->before) < 0;
+}
+
 /* The first of "10de:31c2|10de:31c3". */
 static const GpuModel *model_of_type(const InstanceType *t) {
         unsigned vendor, device;

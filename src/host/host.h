@@ -135,14 +135,27 @@ typedef struct GpuModel {
         bool no_gsp;                    /* EKS uses the proprietary module without GSP firmware */
         GpuClass board;        /* the class of eight (NVSWITCH, NVLINK5), of even one (TRAY), or NONE */
         unsigned switches; /* on the PCI bus of such a board: NVSwitches, or ConnectX functions to them */
-        const char *kernel;             /* the first Linux that supports them; NULL: any */
         bool fabric;                    /* NVML tells its fabric state */
         bool mig_resets;                /* a change of MIG mode needs a reset */
         unsigned nvlinks;               /* of each; 0: none */
-        const char *driver;             /* the first one for it; NULL: not documented */
 } GpuModel;
 /* NULL: not in the table */
 const GpuModel *gpu_model_find(unsigned device);
+/* conf/requirements.csv: from (or "": all), but before these versions are bad for what. */
+typedef enum Component {
+        COMPONENT_KUBELET, COMPONENT_CONTAINERD, COMPONENT_DRIVER, COMPONENT_KERNEL, COMPONENT_TOOLKIT,
+        _COMPONENT_MAX
+} Component;
+typedef struct Requirement {
+        char what[16], from[12], before[12];
+        uint8_t component;
+        bool fails;                     /* it cannot work; false: a warning */
+        const char *why, *advice;
+} Requirement;
+/* The first row that has just this in its first column; NULL: none. */
+const Requirement *requirement_find(const char *what, Component component);
+/* false for NULL, and for "580" where 580.65.06 decides. */
+_must_check_ _nonnull(1) bool requirement_misses(const Requirement *r, const char *version);
 /* conf/mig-profiles.csv */
 typedef struct MigProfile {
         char gpu[13], name[15];         /* GpuModel.mig; "3g.20gb" */

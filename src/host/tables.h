@@ -21,6 +21,9 @@ extern const size_t n_mig_profiles;
 extern const GpuModel gpu_models[];             /* sorted by device */
 extern const size_t n_gpu_models;
 
+extern const Requirement requirements[];
+extern const size_t n_requirements;
+
 /* Device places on the PCI bus in domain 0: "10:1c.0|10:1d.0". Sorted by type and part. */
 typedef struct PciLayout { const char *type, *part, *addresses; } PciLayout;
 extern const PciLayout pci_layout[];

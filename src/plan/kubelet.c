@@ -347,12 +347,6 @@ static void warn_of_versions(Plan *plan, const Host *host) {
                 diag_warn(&plan->warnings, "kubelet-version",
                           "kubelet %s is older than this nodestrap knows (1.%d and newer): its settings and "
                           "flags may differ", version, KUBELET_TABLES_FROM);
-        /* kubernetes/kubernetes#139121: kubelet asks containerd for the cgroup driver; 1.x cannot answer */
-        if (version_at_least(version, 1, 38) && host->containerd_version &&
-            !version_at_least(host->containerd_version, 2, 0))
-                diag_warn(&plan->warnings, "containerd-too-old",
-                          "kubelet %s does not start with containerd %s: 1.38 and newer need containerd 2",
-                          version, host->containerd_version);
 }
 
 static void foretell(void *context, const char *path, const char *fault) {

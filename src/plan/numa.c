@@ -6,8 +6,6 @@
 /* One for the memory, the others for MIG instances. Four GH200 have 4 + 4 x 8 (NVIDIA/mlperf-common#16), a
  * GB200 tray 2 + 4 x 8 (kubernetes/kubernetes#135541). */
 #define NODES_OF_GPU 8
-/* The first without NUMA (NVIDIA/open-gpu-kernel-modules:nv-reg.h, NVreg_CoherentGPUMemoryMode). */
-#define CDMM_DRIVER "580.65.06"
 /* kubernetes/kubernetes:pkg/kubelet/cm/topologymanager/topology_manager.go:NewManager */
 #define TOPOLOGY_MANAGER_NODES 8
 /* kubelet tries all sets of nodes: 2^17 take a moment, 2^34 hours. */
@@ -16,7 +14,7 @@
 bool gpus_share_memory(const Config *config, const Host *host) {
         bool coherent = host->gpus.class == GPU_CLASS_TRAY ||
                         (host->gpus.model && host->gpus.model->coherent),
-             old = host->driver_version && version_compare(host->driver_version, CDMM_DRIVER) < 0;
+             old = requirement_misses(requirement_find("cdmm", COMPONENT_DRIVER), host->driver_version);
         return coherent && config->nvidia.mode != NVIDIA_OFF &&
                (config->nvidia.memory == MEMORY_NUMA || (config->nvidia.memory == MEMORY_AUTO && old));
 }
@@ -60,7 +58,7 @@ static const char *advice(const Numa *n) {
                 return "Set ";
         return n->config->nvidia.memory == MEMORY_NUMA
                        ? "Set spec.accelerator.nvidia.memoryMode driver, or "
-                       : "Install driver " CDMM_DRIVER " or later, which keeps GPU memory out, or set ";
+                       : "Install a driver with CDMM, which keeps GPU memory out, or set ";
 }
 
 /* The option exists from 1.31 on (pkg/kubelet/cm/topologymanager/policy_options.go); pods with devices work

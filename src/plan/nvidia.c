@@ -97,17 +97,6 @@ static void warn_of_imex(const Stack *s) {
                              "so its GPUs have no clique", gpu_class_to_string(s->class));
 }
 
-static void warn_of_driver(const Stack *s) {
-        const GpuModel *m = s->host->gpus.model;
-        const char *version = s->host->driver_version;
-        if (m && m->driver && version && version_compare(version, m->driver) < 0) {
-                diag_warn(&s->plan->warnings, "driver-version",
-                          "NVIDIA driver %s does not support this GPU (%s): it finds no device; install %s "
-                          "or newer", version, m->name, m->driver);
-                foretell(s, CAUSE_DRIVER);
-        }
-}
-
 static bool asks_for_something(const Config *config) {
         static const char *const keys[] = { NVIDIA_PATH ".fabric.gate", NVIDIA_PATH ".fabric.timeout",
                                             NVIDIA_PATH ".health", NVIDIA_PATH ".memoryMode",
@@ -188,7 +177,6 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
                 diag_warn(&s->plan->warnings, "no-license-daemon",
                           "this vGPU needs a licence for its GRID driver, but this image cannot get one (no "
                           "nvidia-gridd.service): CUDA fails after a day; install nvidia-gridd");
-        warn_of_driver(s);
         plan_options(s);
         if (s->runs_imex)
                 plan_imex_files(s->plan, s->want, s->host);

@@ -326,7 +326,8 @@ bool plan_warning_fails(const Diagnostic *warning) {
         static const char *const codes[] = {
                 "containerd-too-old",  "driver-version",   "environment-name",  "expected-disks",
                 "fabric-gate",         "imex-nodes",       "imex-without-domain", "kernel-settings",
-                "kubelet-setting",     "max-pods-expression", "no-cdi",         "no-effect",
+                "kernel-too-old",      "kubelet-setting",  "kubelet-too-old",  "max-pods-expression",
+                "no-cdi",              "no-effect",
                 "no-fast-image-pull",  "no-huge-pages",    "no-instance-stores", "no-license-daemon",
                 "no-memory-left",      "not-executable",   "numa-nodes",        "numa-stall",
                 "reserved-too-much",   "swap",             "too-many-efa",      NULL
@@ -379,6 +380,7 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
         THEN(r, plan_nvidia(plan, config, host, diag));
         if (r < 0)
                 return r;
+        plan_requirements(plan, config, host);
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST_FILE,
                  "remove files of an earlier plan");
         plan_take_turn(plan);

@@ -44,6 +44,8 @@ _must_check_ _nonnull_ int plan_nvidia(Plan *plan, const Config *config, const H
  * machine its devices count. has: by the table, negative: not known. tainted: the node may join without. */
 typedef struct Promise { Cause cause; const char *path; unsigned said; int has; bool tainted; } Promise;
 _must_check_ _nonnull_ int plan_promise(Plan *plan, const Host *host, const Promise *p, Diag *diag);
+/* Warns of versions that do not go with the GPUs or features; in a model some are errors. */
+_nonnull_ void plan_requirements(Plan *plan, const Config *config, const Host *host);
 /* The lock, before all steps of devices. */
 _nonnull_ void plan_take_turn(Plan *plan);
 /* Reload, markers, taint, units. Comes last, since it searches the actions of the others. */

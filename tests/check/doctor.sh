@@ -161,6 +161,9 @@ ok "an arm64 image, looked at from here" doctor 0 --output json
 ok "is planned for machines of its own" types_are '"p6e-gb200.36xlarge" in t and "p5.48xlarge" not in t and "m6gd.8xlarge" in t'
 ok "does not boot another" doctor 70 --instance-type p5.48xlarge,p6e-gb200.36xlarge --output json
 ok "which is said" check_is failed architecture p5.48xlarge found=arm64 "text=another CPU architecture"
+ok "a kubelet that is too old for a rack" doctor 70 --instance-type p6e-gb200.36xlarge --kubelet-version 1.32.9 --output json
+ok "is told before the launch" check_is failed kubelet-too-old plan cause=EVERSION "text=install 1.33 or newer"
+ok "and is well with another type" doctor 0 --instance-type g5g.xlarge --kubelet-version 1.32.9
 cp "$tmp/x86/usr/bin/nvidia-smi" "$root/usr/bin/nvidia-smi"
 ok "a program of the wrong architecture" doctor 70 --instance-type p6e-gb200.36xlarge --output json
 ok "is told" check_is failed program-architecture nvidia-smi found=/usr/bin/nvidia-smi

@@ -165,11 +165,15 @@ ok "and several types from one" eval '! "$nodestrap" plan -c "file://$tmp/node.y
 node training '  kubelet: {config: {systemReserved: {cpu: 150}}}'; sed -i 's/150/"150"/' "$tmp/node.yaml"
 # shellcheck disable=SC2034      # below, in eval
 old_containerd="p5.48xlarge,g6.xlarge --kubelet-version 1.38.0 --containerd-version 1.7.1"
-ok "what certainly fails is no plan" eval 'exits 11 matrix $old_containerd && grep -q "^g6.xlarge  *EINVALID " "$tmp/out" && grep -q "has 4; reserve less \[reserved-too-much\]" "$tmp/out"'
-ok "what will not work is a verdict" grep -q '^p5.48xlarge  *containerd-too-old nvswitch ' "$tmp/out"
-node training; sed -i 's/Y2VydGlmaWNhdGVBdXRob3JpdHk=/LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==/' "$tmp/node.yaml"
-ok "and an end only for who is strict" eval 'exits 0 matrix $old_containerd && exits 11 matrix $old_containerd --strict && exits 0 matrix p5.48xlarge,g6.xlarge --strict'
-ok "of a plan alone, too" eval '! "$nodestrap" plan --strict -c "file://$tmp/node.yaml" --kubelet-version 1.38.0 --containerd-version 1.7.1 --instance-type g6.xlarge >"$tmp/out" 2>"$tmp/err" && says "(11 ESTRICT) at plan: containerd-too-old: "'
+ok "what certainly fails is no plan" eval 'exits 11 matrix p5.48xlarge,g6.xlarge && grep -q "^g6.xlarge  *EINVALID " "$tmp/out" && grep -q "has 4; reserve less \[reserved-too-much\]" "$tmp/out"'
+ok "nor is a containerd with which kubelet does not start" eval 'exits 50 matrix $old_containerd && grep -q "^p5.48xlarge  *EUNIT " "$tmp/out" && grep -q "containerd 1.7.1 cannot tell this kubelet its cgroup driver" "$tmp/out"'
+node training '  accelerator: {nvidia: {memoryMode: driver}}'
+ok "what will not work is a verdict" eval 'exits 0 matrix p5.48xlarge,g6.xlarge && grep -q "^p5.48xlarge  *no-effect  *nvswitch " "$tmp/out"'
+sed -i 's/Y2VydGlmaWNhdGVBdXRob3JpdHk=/LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==/' "$tmp/node.yaml"
+ok "and an end only for who is strict" exits 11 matrix p5.48xlarge,g6.xlarge --strict
+ok "of a plan alone, too" eval '! "$nodestrap" plan --strict -c "file://$tmp/node.yaml" --instance-type g6.xlarge >"$tmp/out" 2>"$tmp/err" && says "(11 ESTRICT) at plan: spec.accelerator.nvidia.memoryMode: no-effect: "'
+sed -i /accelerator:/d "$tmp/node.yaml"
+ok "without it none" exits 0 matrix p5.48xlarge,g6.xlarge --strict
 ok "how many EFA devices is not known of all" eval 'exits 0 matrix trn2.3xlarge,p6e-gb200.36xlarge && [ "$(grep -c " [0-9]    ? " "$tmp/out")" = 2 ]'
 node training
 

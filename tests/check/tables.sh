@@ -22,12 +22,16 @@ gpus~s/^(20b0,a100-40gb),ampere/\1,amper/~not one of volta turing ampere ada hop
 gpus~/^2901/s/,open,/,opne,/~not one of open proprietary: opne
 gpus~/^2330/s/,pci,/,pcie,/~no such board: pcie
 gpus~/^2330/s/,yes,/,y,/~neither yes nor empty: y
-gpus~/^2330/s/,18,/,,18,/~want 14 cells, found 15
+gpus~/^2330/s/,18$/,,18/~want 12 cells, found 13
 hbm-chips~s/^31,/3g,/~not two hexadecimal digits: 3g
 instance-types~/^p5.48xlarge/s/,pci,/,pcie,/~not one of none pci nvl5-host nvl5-offhost: pcie
 instance-types~/^p5.48xlarge/s/,x86_64,/,x86-64,/~not one of x86_64 arm64: x86-64
 mig-profiles~s/^(a100-40gb,1g.5gb,.*)documented/\1inferred/~the rows of a100-40gb have two certainties
 mig-profiles~s/^h100(,3g)/a100-40gb\1/~the rows of a100-40gb do not stand together
+requirements~s/^(cdmm,driver,,580.65.06),error/\1,fatal/~not one of error warning: fatal
+requirements~s/^gb200,kubelet/gb200,kublet/~not one of kubelet containerd driver kernel toolkit: kublet
+requirements~s/^(gb200,kubelet,,)1.33/\1v1.33/~not a version: v1.33
+requirements~s/^(gb200,kernel,.*),20[0-9-]*$/\1,/~no source with its date
 pci-layout~s/^p5.48xlarge,efa/p5.48xlarge,eaf/~not one of efa gpu switch: eaf
 END
 

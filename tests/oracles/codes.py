@@ -84,6 +84,8 @@ def program():
         warnings.update(re.findall(r'code = xstrdup\("([a-z-]+)"\)', text))   # an error that has become a warning
         if path in TABLES:
             health.update(w for w in CODE.findall(text) if ("-" in w or w in ("xid", "sxid")) and w not in NO_CODES)
+        if path == "src/plan/requirements.c":
+            warnings.update(re.findall(r'\.code = "([a-z-]+)"', text))
         if path == "src/apply/table.c":     # what a step says that the node can do without
             warnings.update(re.findall(r'\.missed = "([a-z-]+)"', text))
             warnings.update(w for given in split_calls(text, "WORK") if len(given) > 2 for w in CODE.findall(given[2]))

@@ -858,6 +858,25 @@ TEST(version_of_fabric_manager) {
         assert_check(&b, CHECK_FAILED, "version", "nv-fabricmanager", "580.126.09");
 }
 
+TEST(toolkits_for_cdi_and_for_compute_domains) {
+        static const struct { const char *version; bool tray; CheckVerdict verdict; } cases[] = {
+                { "1.11.0-1", false, CHECK_FAILED }, { "1.12.0-1", false, CHECK_OK },     { "1.17.8-1", false, CHECK_OK },
+                { "1.17.8-1", true, CHECK_WARNING },  { "1.18.0-1", true, CHECK_OK },     { "1.11.0-1", true, CHECK_FAILED },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                BOX(b);
+                _free_ char *status = xasprintf("Package: nvidia-container-toolkit\nStatus: install ok installed\nVersion: %s\n", cases[i].version);
+                box_need(&b, NEED_PROGRAM, "nvidia-ctk", false);
+                if (cases[i].tray)
+                        box_need(&b, NEED_PROGRAM, "nvidia-imex", true);
+                put(&b, "/var/lib/dpkg/status", status, 0644);
+                box_open(&b);
+                image_compare(&b.image, &b.needs, &b.checks);
+                ASSERT_EQ(find(&b, "version", "nvidia-ctk")->verdict, cases[i].verdict);
+                ASSERT_EQ(find(&b, "version", "nvidia-ctk")->cause, cases[i].verdict == CHECK_FAILED ? CAUSE_CDI : CAUSE_NONE);
+        }
+}
+
 TEST(version_by_rpm) {
         BOX(b);
         static const char header[] = "xxC\0nvidia-imex\0" "580.126.09\0" "1.amzn2023\0C\0nvidia-imex-libs\0" "1.2\0";
@@ -971,26 +990,6 @@ TEST(driver_for_types) {
         box_open(&b);
         take_away(&b, "/lib/modules/" KERNEL "/extra/nvidia.ko");       /* looked at once, not for each type */
         ASSERT_TRUE(!image_drives(&b.image, "p6-b200.48xlarge"));
-}
-
-TEST(versions_of_kubernetes) {
-        BOX(b);
-        box_need(&b, NEED_PROGRAM, "nvidia-imex", true);
-        box_open(&b);
-        b.image.kubelet = xstrdup("1.32.9");
-        b.image.containerd = xstrdup("1.7.27");
-        image_compare(&b.image, &b.needs, &b.checks);
-        assert_check(&b, CHECK_WARNING, "version", "kubelet", "1.33 or newer");
-        ASSERT_TRUE(!find(&b, "version", "containerd"));
-        checks_done(&b.checks);
-        free(b.image.kubelet);
-        b.image.kubelet = xstrdup("1.38.0");
-        image_compare(&b.image, &b.needs, &b.checks);
-        ASSERT_TRUE(!find(&b, "version", "kubelet"));
-        ASSERT_TRUE(!find(&b, "version", "containerd"));        /* of no plan that starts kubelet */
-        box_need(&b, NEED_PROGRAM, "kubelet", false);
-        image_compare(&b.image, &b.needs, &b.checks);
-        assert_check(&b, CHECK_FAILED, "version", "containerd", "kubelet 1.38.0 does not start");
 }
 
 /* ---- leftovers ---- */

@@ -25,7 +25,6 @@ TEST(models_are_sorted_and_found) {
                 ASSERT_EQ(m->board == GPU_CLASS_TRAY, m->coherent);     /* the GPUs of Grace CPUs */
                 ASSERT_TRUE(!m->mig || !m->no_gsp);     /* generations without MIG */
                 ASSERT_TRUE(m->mig || !m->mig_resets);
-                ASSERT_TRUE(m->switches > 0 || !m->kernel);
                 if (m->board != GPU_CLASS_NONE && !pci_id_is_hbm_gpu(0x10deU << 16 | m->device))
                         FAIL("%s: conf/hbm-chips.csv has no row for %02x", m->name, m->device >> 8);
         }
@@ -41,6 +40,36 @@ TEST(what_is_known_of_models) {
         ASSERT_TRUE(!gpu_model_find(0x2901)->coherent && !gpu_model_find(0x2330)->no_gsp);
         ASSERT_TRUE(gpu_model_find(0x1eb8)->no_gsp && gpu_model_find(0x1eb4)->no_gsp && gpu_model_find(0x2237)->no_gsp);
         ASSERT_TRUE(!gpu_model_find(0x27b8)->mig && gpu_model_find(0x2bb5)->mig);
+}
+
+/* A word that is neither a GPU nor a feature would never hold. */
+TEST(requirements_are_about_what_there_is) {
+        static const char *const features[] = { "cdi", "cdmm", "cdmm-auto", "compute-domains", "efa", "mig", NULL };
+        for (const Requirement *r = requirements; r < requirements + n_requirements; r++) {
+                for (const char *rest = r->what; *rest;) {
+                        _free_ char *word = str_cut(&rest, "+");
+                        if (!strv_contains((char *const *)features, word) && !startswith(word, "kubelet-1.") &&
+                            !ANY(m, gpu_models, n_gpu_models, streq(m->name, word)))
+                                FAIL("%s: no such GPU or feature", word);
+                }
+                ASSERT_TRUE(!*r->from || version_compare(r->from, r->before) < 0);
+                for (const Requirement *other = requirements; other < r; other++)
+                        ASSERT_TRUE(!streq(other->what, r->what) || other->component != r->component || !streq(other->before, r->before));
+        }
+        ASSERT_TRUE(!requirement_find("t4", COMPONENT_DRIVER) && !requirement_find("h100", COMPONENT_KERNEL));
+}
+
+/* Up to the digits that are there; a version that stops before them may be a good one. */
+TEST(versions_that_miss_a_requirement) {
+        static const struct { const char *what; Component component; const char *version; bool misses; } cases[] = {
+                { "cdmm", COMPONENT_DRIVER, "580.65.05", true }, { "cdmm", COMPONENT_DRIVER, "580.65.06", false }, { "cdmm", COMPONENT_DRIVER, "595.45.04", false },
+                { "cdmm", COMPONENT_DRIVER, "580.65", false },   { "cdmm", COMPONENT_DRIVER, "580", false },       { "cdmm", COMPONENT_DRIVER, "575", true },
+                { "cdmm", COMPONENT_DRIVER, NULL, false },       { "cdmm", COMPONENT_DRIVER, "", false },          { "gb200", COMPONENT_KERNEL, "6.1.150-170.amzn2023", true },
+                { "gb200", COMPONENT_KERNEL, "6.12.40-63.114.amzn2023.aarch64", false }, { "gb200", COMPONENT_KERNEL, "7.0", false }, { "h100", COMPONENT_DRIVER, "525.85", false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                if (requirement_misses(requirement_find(cases[i].what, cases[i].component), cases[i].version) != cases[i].misses)
+                        FAIL("%s, %s", cases[i].what, cases[i].version);
 }
 
 TEST(what_can_be_divided_has_profiles) {

@@ -330,9 +330,10 @@ TEST(errors_of_the_plan_say_where) {
 }
 
 TEST(versions_that_are_not_known_or_do_not_go_together) {
-        static const struct { const char *kubelet, *containerd; bool kubelet_told, containerd_told, too_old; } cases[] = {
-                { "1.37.2", "1.7.27", false, false, false }, { "1.38.0", "2.1.5", true, false, false }, { "1.38.0", "1.7.27", true, false, true },
-                { "1.28.0", "2.9.0", false, false, false }, { "1.27.16", "2.1.5", true, false, false }, { "1.20.0", "3.0", true, true, false },
+        static const struct { const char *kubelet, *containerd; bool kubelet_told, containerd_told, too_old, old; } cases[] = {
+                { "1.37.2", "1.7.27", false, false, false, true }, { "1.38.0", "2.1.5", true, false, false, false }, { "1.38.0", "1.7.27", true, false, true, false },
+                { "1.28.0", "2.9.0", false, false, false, false }, { "1.27.16", "2.1.5", true, false, false, false }, { "1.20.0", "3.0", true, true, false, false },
+                { "1.35.9", "1.7.27", false, false, false, false }, { "1.36.0", "1.7.27", false, false, false, true }, { "1.36.0", "2.0.0", false, false, false, false },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
@@ -342,6 +343,7 @@ TEST(versions_that_are_not_known_or_do_not_go_together) {
                 ASSERT_EQ(sample_warned(&s, "kubelet-version"), cases[i].kubelet_told);
                 ASSERT_EQ(sample_warned(&s, "containerd-version"), cases[i].containerd_told);
                 ASSERT_EQ(sample_warned(&s, "containerd-too-old"), cases[i].too_old);
+                ASSERT_EQ(sample_warned(&s, "requirement"), cases[i].old);
         }
 }
 

@@ -394,6 +394,134 @@ TEST(a_driver_that_is_too_old) {
         }
 }
 
+typedef struct Versions { const char *type, *kubelet, *containerd, *driver, *kernel; } Versions;
+
+static void take_versions(Box *b, const Versions *v) {
+        Host *h = b->host;
+        const struct { char **slot; const char *value; } given[] = {
+                { &h->kubelet_version, v->kubelet }, { &h->containerd_version, v->containerd },
+                { &h->driver_version, v->driver }, { &h->kernel, v->kernel },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(given); i++)
+                if (given[i].value)
+                        RENEW(*given[i].slot, xstrdup(given[i].value));
+        h->assumed = strv_free(h->assumed);
+        b->s.host = *h;
+}
+
+/* The sentences of AWS on versions for P6e, DRA and MIG (awsdocs/amazon-eks-user-guide at 00e3293 and 80436be, latest/ug/ml/: ml-eks-nvidia-ultraserver,
+ * device-management-nvidia-dra-device-plugin, device-management-nvidia-mig, ml-eks-optimized-ami), then those of others. Versions of pods (GPU operator
+ * 25.3.4, DRA driver 25.8.0, EFA plugin 0.5.14) and of Bottlerocket (1.63.0) are not those of this host. */
+TEST(requirements) {
+#define TRAY "p6e-gb200.36xlarge"
+#define GOOD "580.126.20"
+        static const struct { Versions v; const char *config, *code, *text; Cause cause; } cases[] = {
+                /* P6e: "Kubernetes versions 1.33 and above" */
+                { { TRAY, "1.32.9", NULL, GOOD, NULL }, NULL, "kubelet-too-old", "kubelet 1.32.9 lacks the DRA that EKS needs on P6e-GB200; install 1.33 or newer", CAUSE_VERSION },
+                { { TRAY, "1.33.0", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
+                { { "p6-b200.48xlarge", "1.32.9", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
+                { { "p6e-gb300.36xlarge", "1.32.9", NULL, GOOD, NULL }, NULL, "requirement", "lacks the DRA that ComputeDomains need", CAUSE_NONE },
+                { { "p6e-gb300.36xlarge", "1.32.9", NULL, GOOD, NULL }, "imex-off", NULL, NULL, CAUSE_NONE },
+                /* P6e: "driver version 580 … enables CDMM" */
+                { { TRAY, "1.34.2", NULL, "570.195.03", NULL }, "driver", "driver-version", "driver 570.195.03 does not know memoryMode driver (CDMM)", CAUSE_DRIVER },
+                { { TRAY, "1.34.2", NULL, "580.65.05", NULL }, "driver", "driver-version", "install 580.65.06 or newer", CAUSE_DRIVER },
+                { { TRAY, "1.34.2", NULL, GOOD, NULL }, "driver", NULL, NULL, CAUSE_NONE },
+                { { TRAY, "1.34.2", NULL, "570.195.03", NULL }, NULL, "requirement", "does not know CDMM: kubelet counts GPU memory", CAUSE_NONE },
+                { { TRAY, "1.34.2", NULL, NULL, NULL }, "driver", NULL, NULL, CAUSE_NONE },
+                { { "p5.48xlarge", "1.34.2", NULL, "570.195.03", NULL }, "driver", NULL, NULL, CAUSE_NONE },
+                /* P6e: "Kernel 6.12", in the table of components */
+                { { TRAY, "1.34.2", NULL, GOOD, "6.1.155-176.282.amzn2023.aarch64" }, NULL, "requirement", "Linux 6.1.155-176.282.amzn2023.aarch64 is older than AWS ships", CAUSE_NONE },
+                { { TRAY, "1.34.2", NULL, GOOD, "6.12.46-66.121.amzn2023.aarch64" }, NULL, NULL, NULL, CAUSE_NONE },
+                /* DRA: "Kubernetes version 1.34 or later" is for GPUs as claims, which a NodeConfig does not ask for; ComputeDomains follow the guide for P6e */
+                { { TRAY, "1.33.9", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
+                { { "p5.48xlarge", "1.33.9", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
+                /* MIG: "The g7 instance type requires NVIDIA driver version 595 or later", and the AMIs have 580 */
+                { { "g7.2xlarge", "1.34.2", NULL, GOOD, NULL }, NULL, "driver-version", "does not support this GPU: it finds no device; install 595 or newer", CAUSE_DRIVER },
+                { { "g7.2xlarge", "1.34.2", NULL, "595.45.04", NULL }, NULL, NULL, NULL, CAUSE_NONE },
+                { { "g7e.2xlarge", "1.34.2", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
+                { { "g7e.2xlarge", "1.34.2", NULL, "570.195.03", NULL }, NULL, "driver-version", "install 575.51 or newer", CAUSE_DRIVER },
+                /* AMI: "kernel 6.12 for Kubernetes versions 1.33 and above", which other types do without */
+                { { "p5.48xlarge", "1.33.9", NULL, GOOD, "6.1.155" }, NULL, NULL, NULL, CAUSE_NONE },
+                /* kubernetes/kubernetes#133920 */
+                { { TRAY, "1.34.0", NULL, GOOD, NULL }, NULL, "requirement", "kubelet 1.34.0 loses the socket of an idle DRA driver", CAUSE_NONE },
+                { { TRAY, "1.34.1", NULL, GOOD, NULL }, NULL, "requirement", "install 1.34.2 or newer", CAUSE_NONE },
+                { { TRAY, "1.34.1", NULL, GOOD, NULL }, "imex-off", NULL, NULL, CAUSE_NONE },
+                { { "p5.48xlarge", "1.34.1", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
+                /* NVIDIA/aicr#668 and #2439 */
+                { { TRAY, "1.34.2", NULL, "580.95.05", NULL }, NULL, "requirement", "is older than NVIDIA advises for EFA on GB200", CAUSE_NONE },
+                { { TRAY, "1.34.2", NULL, "595.91.07", NULL }, NULL, "requirement", "install a driver of branch 580", CAUSE_NONE },
+                { { TRAY, "1.34.2", NULL, "595.91.07", NULL }, "efa-off", NULL, NULL, CAUSE_NONE },
+                /* the prerequisites of the DRA driver */
+                { { TRAY, "1.34.2", NULL, "570.133.20", NULL }, NULL, "requirement", "is too old for ComputeDomains", CAUSE_NONE },
+                /* the guide for fabric manager */
+                { { "p6-b200.48xlarge", "1.34.2", NULL, GOOD, "5.15.190" }, NULL, "kernel-too-old", "Linux 5.15.190 does not work with the NVSwitches", CAUSE_FABRIC_MANAGER },
+                { { "p6-b300.48xlarge", "1.34.2", NULL, "565.57.01", NULL }, NULL, "driver-version", "install 570 or newer", CAUSE_DRIVER },
+                { { "p6-b300.48xlarge", "1.34.2", NULL, "565.57.01", "5.15.190" }, "off", NULL, NULL, CAUSE_NONE },
+                /* kubernetes/kubernetes#139121 */
+                { { "g6.xlarge", "1.38.0", "1.7.29", GOOD, NULL }, NULL, "containerd-too-old", "containerd 1.7.29 cannot tell this kubelet its cgroup driver", CAUSE_UNIT },
+                { { "g6.xlarge", "1.36.0", "1.7.29", GOOD, NULL }, NULL, "requirement", "install containerd 2", CAUSE_NONE },
+                { { "g6.xlarge", "1.35.9", "1.7.29", GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
+        };
+        static const char *const codes[] = { "requirement", "kubelet-too-old", "containerd-too-old", "driver-version", "kernel-too-old" };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                BOX(b, cases[i].v.type);
+                const char *config = cases[i].config ?: "";
+                take_versions(&b, &cases[i].v);
+                b.s.config.nvidia.memory = streq(config, "driver") ? MEMORY_DRIVER : MEMORY_AUTO;
+                b.s.config.nvidia.imex = streq(config, "imex-off") ? IMEX_OFF : IMEX_AUTO;
+                b.s.config.nvidia.mode = streq(config, "off") ? NVIDIA_OFF : NVIDIA_AUTO;
+                b.s.config.instance.efa = streq(config, "efa-off") ? EFA_OFF : EFA_AUTO;
+                if (cases[i].cause != CAUSE_NONE)
+                        refused(&b, cases[i].cause, "", cases[i].text);
+                b.s.options.foretell = true;
+                sample_plan(&b.s);
+                const Diagnostic *found = FIND(w, b.s.plan->warnings.items, b.s.plan->warnings.n,
+                                               strv_contains((char *const *)(const char *const[]){ codes[0], codes[1], codes[2], codes[3], codes[4], NULL }, w->code) &&
+                                                       (!cases[i].text || strstr(w->text, cases[i].text)));
+                if (!found != !cases[i].code || (found && !streq(found->code, cases[i].code)))
+                        FAIL("case %zu, %s: %s", i, cases[i].v.type, found ? found->text : "no word");
+                ASSERT_TRUE(!found || found->cause == cases[i].cause);
+                ASSERT_TRUE(!found || plan_warning_fails(found) == (cases[i].cause != CAUSE_NONE));
+        }
+}
+
+/* NVIDIA documents the first drivers for MIG apart from those for the GPU. */
+TEST(requirements_of_mig) {
+        static const struct { Versions v; const char *profile; bool told; } cases[] = {
+                { { "p6-b200.48xlarge", NULL, NULL, "570.86.15", NULL }, "1g.23gb", true },
+                { { "p6-b200.48xlarge", NULL, NULL, "570.133.20", NULL }, "1g.23gb", false },
+                { { "p6-b200.48xlarge", NULL, NULL, "570.86.15", NULL }, NULL, false },
+                { { "p6-b300.48xlarge", NULL, NULL, "580.65.06", NULL }, "1g.34gb", true },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                BOX(b, cases[i].v.type);
+                Wanted w;
+                take_versions(&b, &cases[i].v);
+                if (cases[i].profile)
+                        WANT_ALL(&b, &w, cases[i].profile, "7");
+                sample_plan(&b.s);
+                ASSERT_EQ(sample_warned(&b.s, "requirement"), cases[i].told);
+        }
+}
+
+/* A machine that boots is told and not refused, and neither is a node that joins with a taint; what a model assumes proves nothing. */
+TEST(requirements_refuse_models_alone) {
+        static const Versions old = { TRAY, "1.32.9", NULL, "560.35.03", NULL };
+        BOX(b, old.type);
+        take_versions(&b, &old);
+        b.s.host.modelled = false;
+        sample_plan(&b.s);
+        ASSERT_TRUE(sample_warned(&b.s, "kubelet-too-old") && sample_warned(&b.s, "driver-version"));
+        ASSERT_TRUE(!sample_warned(&b.s, "requirement"));
+        b.s.host.modelled = true;
+        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
+        refused(&b, CAUSE_VERSION, "", "kubelet 1.32.9");       /* no taint helps */
+        strv_add(&b.host->assumed, "programs.kubelet");
+        b.s.host = *b.host;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!sample_warned(&b.s, "kubelet-too-old") && sample_warned(&b.s, "driver-version"));
+}
+
 TEST(options_of_the_driver) {
         BOX(b, "p6e-gb200.36xlarge");
         const char *file = "/etc/modprobe.d/zz-nodestrap-nvidia.conf";
