@@ -44,6 +44,7 @@ const Executor executors[_ACTION_MAX] = {
         [ACTION_BIND]            = THREAD(storage_check, bind_work, storage_waiting),
         [ACTION_IMPORT_IMAGE]    = WORK(image_work, CAUSE_NONE, NULL),
         [ACTION_SET_SYSCTL]      = WORK(sysctl_work, CAUSE_SYSCTL, NULL, .in_turn = true),
+        [ACTION_SET_TUNING]      = WORK(tuning_work, CAUSE_SYSCTL, "tuning"),
         [ACTION_RESERVE_PAGES]   = WORK(pages_work, CAUSE_HUGEPAGES, "hugepages-short", .waits = true),
         [ACTION_LOAD_MODULE]     = WORK(module_work, CAUSE_MODULE, NULL),
         [ACTION_CHECK_MACHINE]   = WORK(machine_work, CAUSE_NONE, NULL),

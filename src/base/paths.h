@@ -12,6 +12,7 @@
 /* an enabled kubelet waits for it (units/kubelet.service.d) */
 #define KUBELET_TURN        RUN_DIR "/kubelet-may-start"
 #define FABRIC_TURN         RUN_DIR "/fabric-may-start"         /* units/nvidia-fabricmanager.service.d */
+#define TUNING_FILE         RUN_DIR "/tuning"       /* "PATH VALUE": before set-tuning */
 #define IMEX_BARRED         RUN_DIR "/imex-barred"              /* units/nvidia-imex.service.d */
 #define CDI_TURN            RUN_DIR "/cdi-may-refresh"          /* units/nvidia-cdi-refresh.service.d */
 /* units/kubelet.service.d, behind KUBELET_ENVIRONMENT */

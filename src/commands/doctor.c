@@ -171,6 +171,8 @@ static int plan_type(Doctor *d, const char *type) {
                 return 0;
         tell_warnings(d, &plan->warnings, type);
         needs_of_plan(plan, type, &d->needs);
+        if (host->gpus.expected > 0 && d->run->config->instance.tuning != TUNING_OFF)
+                needs_of_tuning(plan, type, &d->needs);
         return 0;
 }
 

@@ -18,6 +18,7 @@ typedef enum HugePagesMode {
 /* onShortfall */
 typedef enum Policy { POLICY_FAIL, POLICY_WARN, _POLICY_INVALID = -22 } Policy;
 typedef enum EfaMode { EFA_AUTO, EFA_REQUIRE, EFA_OFF, _EFA_INVALID = -22 } EfaMode;
+typedef enum TuningMode { TUNING_AUDIT, TUNING_GPU, TUNING_OFF, _TUNING_INVALID = -22 } TuningMode;
 typedef enum NvidiaMode { NVIDIA_AUTO, NVIDIA_OFF, _NVIDIA_INVALID = -22 } NvidiaMode;
 typedef enum FabricManager {
         FABRIC_MANAGER_AUTO, FABRIC_MANAGER_ON, FABRIC_MANAGER_OFF, _FABRIC_MANAGER_INVALID = -22
@@ -103,6 +104,7 @@ typedef struct InstanceOptions {
         ServiceEnvironment *environment; size_t n_environment;  /* services and names sorted */
         char **nameservers, **domains;
         EfaMode efa; unsigned expected_efa;                     /* 0: not set */
+        TuningMode tuning;
         bool strict_node_name;          /* only the name that EC2 gives */
         Variable *sysctl; size_t n_sysctl;                      /* sorted */
 } InstanceOptions;

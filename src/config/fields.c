@@ -12,6 +12,7 @@ DEFINE_STRING_TABLE(filesystem, Filesystem, "xfs", "ext4")
 static const char *const hugepages_mode_table[] = { "keep", "off", "auto", "explicit" };
 static const char *const policy_table[] = { "fail", "warn" };
 static const char *const efa_mode_table[] = { "auto", "require", "off" };
+static const char *const tuning_mode_table[] = { "audit", "gpu", "off" };
 static const char *const nvidia_mode_table[] = { "auto", "off" };
 static const char *const fabric_manager_table[] = { "auto", "on", "off" };
 static const char *const fabric_gate_table[] = { "require", "warn", "off" };
@@ -201,6 +202,9 @@ static const Field instance_fields[] = {
           NODEADM("{\"efa\": {\"mode\": \"require\"}}") },
         { FIELD("sysctl", "Kernel settings by name."), .fields = string_item,
           BOUND(DICT, instance, bind_sysctl), OURS("{\"net.core.somaxconn\": \"4096\"}") },
+        { FIELD("tuning",
+                "With GPUs: tell settings that cost them time, also set those of CPUs, or neither."),
+          NAMES(tuning_mode_table), AT(ENUM, instance.tuning), OURS("gpu") },
         { FIELD("strictNodeName",
                 "Wait for the node name from EC2, also where the metadata service has the same one?"),
           AT(BOOL, instance.strict_node_name), OURS("true") },

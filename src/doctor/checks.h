@@ -21,6 +21,8 @@ typedef struct Need {
 } Need;
 typedef struct Needs { Need *items; size_t n; } Needs;
 _nonnull_ void needs_of_plan(const Plan *plan, const char *type, Needs *needs);
+/* The settings that cost GPUs time, as warnings; for a type with GPUs. */
+_nonnull_ void needs_of_tuning(const Plan *plan, const char *type, Needs *needs);
 /* NULL: not in the list. */
 _nonnull_ const Need *needs_find(const Needs *needs, NeedKind kind, const char *name);
 _nonnull_ void needs_done(Needs *n);

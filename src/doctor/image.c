@@ -96,6 +96,39 @@ static char *loader_kernel(const Root *root, char *const *kernels) {
         return TAKE_PTR(newest);
 }
 
+/* Of grub.cfg: the line that loads this kernel. Entries of the boot loader specification win. */
+static char *grub_line(const Root *root, const char *kernel) {
+        static const char *const files[] = { "/boot/grub2/grub.cfg", "/boot/grub/grub.cfg" };
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+                _free_ char *text = image_text(root, IMAGE_TEXT_MAX, "%s", files[i]);
+                for (const char *rest = text ?: ""; *rest;) {
+                        _free_ char *line = str_cut(&rest, "\n");
+                        const char *found = strstr(line, kernel);
+                        if (found && startswith(line + strspn(line, " \t"), "linux"))
+                                return xstrdup(found);
+                }
+        }
+        return NULL;
+}
+
+/* $kernelopts of an entry stands in grubenv (grub2, blscfg). */
+char *image_command_line(const Image *image) {
+        _strv_ char **files = root_names(image->root, LOADER);
+        for (char **f = files; image->kernel && f && *f && f < files + MAX_ENTRIES; f++) {
+                _free_ char *version = endswith(*f, ".conf") ? entry_version(image->root, *f) : NULL;
+                if (!version || !streq(version, image->kernel))
+                        continue;
+                _free_ char *text = image_text(image->root, IMAGE_TEXT_MAX, LOADER "/%s", *f),
+                            *options = text ? line_value(text, "options", " \t") : NULL,
+                            *grub = image_text(image->root, IMAGE_TEXT_MAX, "/boot/grub2/grubenv"),
+                            *more = grub ? line_value(grub, "kernelopts", "=") : NULL;
+                if (options)
+                        return strstr(options, "$kernelopts") ? xasprintf("%s %s", options, more ?: "")
+                                                              : TAKE_PTR(options);
+        }
+        return image->kernel ? grub_line(image->root, image->kernel) : NULL;
+}
+
 /* /vmlinuz of Debian, or the only kernel. */
 static char *only_kernel(const Root *root, char *const *kernels) {
         _free_ char *name = NULL;

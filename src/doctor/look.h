@@ -53,6 +53,9 @@ _must_check_ _nonnull_ char *tree_module(const Root *root, const char *tree, con
  * has it. */
 _nonnull_ const char *image_loader(const Image *image, const char *name);
 
+/* The kernel command line of the boot entry; NULL: not known. The caller frees it. */
+_must_check_ _nonnull_ char *image_command_line(const Image *image);
+
 /* ---- a look at all needs ---- */
 typedef struct Labels Labels;
 typedef struct Owners Owners;
@@ -123,6 +126,10 @@ _nonnull_ void kernels_done(Look *l);
 /* ---- sysctl.c, fstab.c ---- */
 _nonnull_ void look_sysctl(Look *l, const Need *need);
 _nonnull_ void look_swap(Look *l, const Need *need);
+/* ---- tuning.c ---- */
+#define TUNED_SETTINGS "host settings"
+#define TUNED_OTHERS   "host settings but CPUs" /* a boot sets those of CPUs */
+_nonnull_ void look_tuning(Look *l, const Need *need);
 /* fstab and mount units with disks of another machine. */
 _nonnull_ void search_mounts(const Look *l);
 

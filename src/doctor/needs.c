@@ -196,6 +196,14 @@ static void want_settings(Question *q) {
                 want(q, NEED_NO_SWAP, "no swap", CAUSE_UNIT, false);
 }
 
+void needs_of_tuning(const Plan *plan, const char *type, Needs *needs) {
+        Question q = { .needs = needs, .plan = plan, .type = type };
+        want(&q, NEED_TUNING, plan_find(plan, "set-tuning:cpus") ? TUNED_OTHERS : TUNED_SETTINGS, CAUSE_NONE,
+             true);
+        if (!plan_sets(plan, SYSCTL_DIR "kernel/numa_balancing"))
+                want(&q, NEED_SYSCTL, "kernel.numa_balancing=0", CAUSE_NONE, true);
+}
+
 void needs_of_plan(const Plan *plan, const char *type, Needs *needs) {
         Question q = { .needs = needs, .plan = plan, .type = type };
         for (size_t i = 0; i < ARRAY_SIZE(daemons); i++) {

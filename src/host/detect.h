@@ -115,6 +115,8 @@ _must_check_ _nonnull_ int detect_directory(const Root *root, const char *path, 
 _nonnull_ void detect_places(const Root *root, const Config *config, Host *h);
 /* Enabled units of nodeadm beside ours, or NULL; the caller frees them. */
 _nonnull_ char **detect_bootstrappers(const Root *root);
+/* Is a unit enabled below UNIT_DIR, and not masked? */
+_nonnull_ bool unit_is_on(const Root *root, const char *unit);
 _nonnull_ bool storage_wanted(const Config *config, const HostOptions *options);
 _must_check_ _nonnull_ int detect_nics(const Root *root, Host *h, Diag *diag);
 _nonnull_ void nics_clear(Host *h);

@@ -47,7 +47,7 @@ static int read_machine(const Root *root, const Config *config, const HostOption
 
         detect_names(root, h);
         if (options->storage)           /* before the run phase, sysctl.d may not be applied */
-                kernel_read(root, &h->kernel_state);
+                kernel_read(root, &h->kernel_state), tuning_read(root, &h->tuning);
         h->bootstrappers = detect_bootstrappers(root);
         r = detect_memory(root, h, diag) ?: detect_pci(root, h, diag) ?: detect_disks(root, h, diag) ?:
                 detect_nics(root, h, diag) ?: detect_versions(root, options, h, diag) ?:
@@ -132,6 +132,8 @@ int host_detect(const Root *root, const Config *config, const HostOptions *optio
         THEN(r, h->imaged ? detect_programs(root, h, diag) : 0);
         if (r < 0)
                 return r;
+        if (!h->modelled || h->imaged)
+                tuning_read_image(root, &h->tuning);
         detect_neuron(root, h);
         r = detect_gpus(root, config, h, diag);
         if (r < 0)
@@ -163,6 +165,7 @@ Host *host_free(Host *h) {
         storage_clear(&h->storage);
         nics_clear(h);
         kernel_done(&h->kernel_state);
+        tuning_done(&h->tuning);
         strv_free(h->assumed);
         strv_free(h->api_server_addresses);
         strv_free(h->bootstrappers);

@@ -232,6 +232,30 @@ _nonnull_ void kernel_done(KernelState *k);
 _must_check_ _nonnull_ char *kernel_swap_fault(const KernelState *k);
 _must_check_ _nonnull(1) char *kernel_settings_fault(const KernelState *k, const bool *given);
 
+/* A kernel setting that costs GPUs or NCCL time: tuning.c has the rows. */
+typedef struct TuningRule {
+        const char *name, *path, *right; /* path below the root; right: words, each of which is good */
+        const char *remedy;
+        const char *if_path, *if_value; /* applies only where that file has this value; or NULL */
+        bool ours;                      /* spec.instance.tuning: gpu sets it */
+} TuningRule;
+typedef struct HostTuning {
+        struct { const TuningRule *rule; char *text; } *faults; size_t n_faults;
+        char *owner;                    /* an enabled unit of the image that sets governors; or NULL */
+        char *network;                  /* a sentence about a file of networkd without effect; or NULL */
+        bool known;                     /* the kernel of this machine was read */
+        bool set;                       /* an earlier run of this boot set TUNING_FILE */
+} HostTuning;
+/* An idle state that takes longer to leave costs latency: C1 and C1E take up to 10 us, C6 133 us or more
+ * (torvalds/linux:drivers/idle/intel_idle.c), C2 of AMD 18 us or more. */
+#define TUNING_IDLE_USEC 10
+#define TUNING_CPUS      "/sys/devices/system/cpu"
+/* The faults of the running kernel. */
+_nonnull_ void tuning_read(const Root *root, HostTuning *t);
+/* What the files of an image or machine show: owner and network. */
+_nonnull_ void tuning_read_image(const Root *root, HostTuning *t);
+_nonnull_ void tuning_done(HostTuning *t);
+
 typedef struct Host {
         bool modelled;                  /* --instance-type: not this machine */
         bool imaged;                    /* modelled, with the programs and drivers of an image */
@@ -257,6 +281,7 @@ typedef struct Host {
         uint64_t page_size;             /* the default huge page; 0: not known */
         uint64_t kubelet_bytes;         /* of the file system of kubelet data; 0: not known */
         KernelState kernel_state;       /* of a run phase for this machine */
+        HostTuning tuning;
         int ptrace_scope;               /* kernel.yama.ptrace_scope; -1: not known */
         char *kubelet_version;          /* "1.33.4" */
         char *containerd_version;

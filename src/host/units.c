@@ -72,6 +72,17 @@ static bool is_masked(const Root *root, const char *unit) {
         return root_read(root, path, UNIT_MAX, &text, &size) >= 0 && size == 0;
 }
 
+bool unit_is_on(const Root *root, const char *unit) {
+        static const char *const targets[] = { "multi-user", "sysinit", "basic", "graphical" };
+        for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+                _free_ char *wants = xasprintf(UNIT_DIR "/%s.target.wants", targets[i]);
+                _strv_ char **enabled = root_names(root, wants);
+                if (enabled && strv_contains(enabled, unit) && !is_masked(root, unit))
+                        return true;
+        }
+        return false;
+}
+
 char **detect_bootstrappers(const Root *root) {
         static const char *const others[] = { "nodeadm-config.service", "nodeadm-run.service" };
         _strv_ char **enabled = NULL;

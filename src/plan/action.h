@@ -30,6 +30,7 @@ typedef enum ActionType {
                                  * it; fails if it failed; unchanged if it does not exist or has no job */
         ACTION_CHECK_UNIT,      /* target: unit that runs; it and its processes stay for a moment */
         ACTION_SET_SYSCTL,      /* target: "vm.max_map_count"; with: its value */
+        ACTION_SET_TUNING,      /* target: "cpus"; governor and idle states, or with: "as before" */
         ACTION_RESERVE_PAGES,   /* target: "1Gi", "2Mi on node 0"; pages */
         ACTION_LOAD_MODULE,     /* target: kernel module */
         ACTION_CHECK_MACHINE,   /* target: "devices"; census; the first missing device is the cause */
@@ -184,6 +185,7 @@ typedef enum NeedKind {
         NEED_FILE,              /* to read: the archive of the sandbox image */
         NEED_FEATURE,           /* "CONFIG_HUGETLBFS": =y or =m in the configuration of every kernel */
         NEED_SYSCTL,            /* "vm.overcommit_memory=1": the value that a boot sets */
+        NEED_TUNING,            /* "host settings": none costs GPUs time, by the rows of host/tuning.c */
         NEED_NO_SWAP,           /* no boot has swap; the name is for people */
         _NEED_KIND_MAX, _NEED_KIND_INVALID = -22,
 } NeedKind;

@@ -25,5 +25,6 @@ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag)
                 return r;
         plan_census(plan, config, host);
         plan_neuron(plan, host);
+        plan_tuning(plan, config, host);
         return 0;
 }

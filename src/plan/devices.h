@@ -8,6 +8,8 @@
 
 _must_check_ _nonnull_ int plan_pages(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _must_check_ _nonnull_ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag);
+/* After the sysctls and the census. */
+_nonnull_ void plan_tuning(Plan *plan, const Config *config, const Host *host);
 _nonnull_ void plan_census(Plan *plan, const Config *config, const Host *host);
 /* After plan_census(). */
 _nonnull_ void plan_neuron(Plan *plan, const Host *host);

@@ -276,6 +276,8 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                           "make that clear; nodestrap-nodeadm(7) tells how nodeadm gets the node back",
                           names, host->bootstrappers[1] ? "are" : "is", words);
         }
+        if (host->tuning.network)
+                diag_warn(&plan->warnings, "network-file", "%s", host->tuning.network);
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",
                           "some facts are assumed: on a real node the plan and its id may differ");

@@ -107,6 +107,7 @@ TEST(binds_every_field) {
                 "    environment: {kubelet: {B: b, A: 1}, default: {n: y}}\n"
                 "    network: {nameservers: [10.0.0.2, 'fd00::2'], domains: [a.b], efa: {mode: require, expectedDevices: 4}}\n"
                 "    sysctl: {vm.max_map_count: 262144}\n"
+                "    tuning: gpu\n"
                 "  accelerator:\n"
                 "    nvidia:\n"
                 "      mode: off\n"
@@ -120,10 +121,10 @@ TEST(binds_every_field) {
                 "  failurePolicy: join-tainted\n");
         const Config *c = l.config;
         ASSERT_STREQ(l.messages,
-                     "a, line 16: spec.accelerator.nvidia.fabric.gate: no-effect: has no effect with nvidia.mode: off\n"
-                     "a, line 16: spec.accelerator.nvidia.fabric.timeout: no-effect: has no effect with nvidia.mode: off\n"
-                     "a, line 19: spec.accelerator.nvidia.memoryMode: no-effect: has no effect with nvidia.mode: off\n"
-                     "a, line 21: spec.accelerator.nvidia.gpuDirect: no-effect: has no effect with nvidia.mode: off\n");
+                     "a, line 17: spec.accelerator.nvidia.fabric.gate: no-effect: has no effect with nvidia.mode: off\n"
+                     "a, line 17: spec.accelerator.nvidia.fabric.timeout: no-effect: has no effect with nvidia.mode: off\n"
+                     "a, line 20: spec.accelerator.nvidia.memoryMode: no-effect: has no effect with nvidia.mode: off\n"
+                     "a, line 22: spec.accelerator.nvidia.gpuDirect: no-effect: has no effect with nvidia.mode: off\n");
         ASSERT_EQ(l.r, 0);
         ASSERT_STREQ(c->cluster.name, "c");
         ASSERT_STREQ(c->cluster.endpoint, "https://e");
@@ -162,6 +163,7 @@ TEST(binds_every_field) {
         ASSERT_STREQ(c->instance.domains[0], "a.b");
         ASSERT_EQ(c->instance.efa, EFA_REQUIRE);
         ASSERT_EQ(c->instance.expected_efa, 4);
+        ASSERT_EQ(c->instance.tuning, TUNING_GPU);
         ASSERT_STREQ(c->instance.sysctl[0].name, "vm.max_map_count");
         ASSERT_STREQ(c->instance.sysctl[0].value, "262144");
         ASSERT_EQ(c->nvidia.mode, NVIDIA_OFF);
@@ -194,6 +196,7 @@ TEST(has_defaults) {
         ASSERT_EQ(c->instance.storage.strategy, STORAGE_NONE);
         ASSERT_STREQ(c->instance.storage.mount_path, "/mnt/k8s-disks");
         ASSERT_EQ(c->instance.hugepages.mode, HUGEPAGES_KEEP);
+        ASSERT_TRUE(c->instance.tuning == TUNING_AUDIT);
         ASSERT_EQ(c->nvidia.fabric_timeout_usec, 300000000);
         ASSERT_EQ(c->nvidia.imex_channels, 2048);
         ASSERT_EQ(c->nvidia.n_mig, 0);
@@ -236,6 +239,7 @@ TEST(types_are_strict) {
         expect_accepted("  featureGates: {Whatever: Y}\n", "spec.featureGates.Whatever: unknown-feature-gate");
         expect_error("  instance: {network: {efa: {expectedDevices: '4'}}}\n", "expectedDevices: must be a whole number");
         expect_error("  instance: {network: {efa: {expectedDevices: 4.5}}}\n", "expectedDevices: must be a whole number");
+        expect_error("  instance: {tuning: latency}\n", "is not one of audit, gpu, off");
         expect_error("  instance: {network: {efa: {expectedDevices: -1}}}\n", "expectedDevices: must be from 0 to 1024");
         expect_error("  kubelet: []\n", "spec.kubelet: must be a map, and is a list");
         expect_error("  kubelet: {flags: --v=2}\n", "spec.kubelet.flags: must be a list, and is a plain word");

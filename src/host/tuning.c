@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kernel settings that cost GPUs or NCCL time → faults. What cannot be read gives no verdict: most guests
+ * of EC2 have no governor, and many types show no idle states. memlock is not here: where there is EFA, the
+ * plan lifts that limit (plan/containerd.c). */
+#include "host/detect.h"
+
+#include "base/paths.h"
+#include "base/str.h"
+
+#define CPU0       TUNING_CPUS "/cpu0"
+#define HUGE_PAGES "/sys/kernel/mm/transparent_hugepage"
+#define FILE_MAX   (64 << 10)
+
+static const TuningRule rules[] = {
+        /* D2H and H2D lose up to 15 % to page faults: awslabs/amazon-eks-ami#2741 */
+        { "kernel.numa_balancing", "/proc/sys/kernel/numa_balancing", "0",
+          "set it to 0 in spec.instance.sysctl", NULL, NULL, false },
+        /* docs.nvidia.com/grace-perf-tuning-guide; AWS: "processor state control" of the EC2 guide */
+        { "the CPU governor", CPU0 "/cpufreq/scaling_governor", "performance", "spec.instance.tuning: gpu",
+          NULL, NULL, true },
+        /* awslabs/amazon-eks-ami:templates/shared/provisioners/set-clocksource.sh; repost.aws,
+         * manage-ec2-linux-clock-source */
+        { "the clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+          "tsc kvm-clock arch_sys_counter", "kernel parameter clocksource=tsc", NULL, NULL, false },
+        /* With pages of 64 KiB these have 512 MiB, too much for most:
+         * docs.nvidia.com/grace-perf-tuning-guide/os-settings.html. Others disagree for pages of 4 KiB. */
+        { "transparent_hugepage", HUGE_PAGES "/enabled", "madvise never",
+          "kernel parameter transparent_hugepage=madvise", HUGE_PAGES "/hpage_pmd_size", "536870912", false },
+        /* Sources disagree, on Grace above all: it is told and never set. GPUDirect:
+         * docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html */
+        { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "identity",
+          "kernel parameter iommu.passthrough=1, if your measurement agrees", NULL, NULL, false },
+};
+/* The new latency of NCCL is twice the old one: awslabs/amazon-eks-ami#2741. */
+static const TuningRule idle = {
+        .name = "CPU idle states", .remedy = "spec.instance.tuning: gpu, or the kernel parameters "
+                                             "intel_idle.max_cstate=1 processor.max_cstate=1", .ours = true
+};
+
+static void add_fault(HostTuning *t, const TuningRule *rule, char *text) {
+        __auto_type fault = APPEND(t->faults, t->n_faults);
+        fault->rule = rule;
+        fault->text = text;
+}
+
+/* "always [madvise] never" → "madvise" */
+static char *chosen(const char *line) {
+        const char *open = strchr(line, '[');
+        return open ? xstrndup(open + 1, strcspn(open + 1, "]")) : xstrdup(line);
+}
+
+static void read_rule(const Root *root, const TuningRule *rule, HostTuning *t) {
+        _free_ char *line = NULL, *condition = NULL;
+        if (root_read_line(root, rule->path, &line) < 0 || !*line ||
+            (rule->if_path && (root_read_line(root, rule->if_path, &condition) < 0 ||
+                               !streq(condition, rule->if_value))))
+                return;
+        _free_ char *have = chosen(line);
+        const char *right = rule->right;
+        while (*right) {
+                _free_ char *word = str_cut(&right, " ");
+                if (streq(word, have))
+                        return;
+        }
+        add_fault(t, rule, xasprintf("%s is %.40s and not %.*s (%s)", rule->name, have,
+                                     (int)strcspn(rule->right, " "), rule->right, rule->remedy));
+}
+
+/* Of the first CPU: the kernel and tuned treat all alike. */
+static void read_idle(const Root *root, HostTuning *t) {
+        _strv_ char **states = root_names(root, CPU0 "/cpuidle");
+        _free_ char *slowest = NULL;
+        uint64_t most = TUNING_IDLE_USEC;
+        STRV_FOREACH(state, states) {
+                _free_ char *latency = xasprintf(CPU0 "/cpuidle/%s/latency", *state),
+                            *disable = xasprintf(CPU0 "/cpuidle/%s/disable", *state),
+                            *name = xasprintf(CPU0 "/cpuidle/%s/name", *state);
+                uint64_t usec = 0, off = 1;
+                if (root_read_u64(root, latency, &usec) < 0 || usec <= most ||
+                    root_read_u64(root, disable, &off) < 0 || off > 0)
+                        continue;
+                most = usec;
+                RENEW(slowest, NULL);
+                if (root_read_line(root, name, &slowest) < 0)
+                        slowest = xstrdup(*state);
+        }
+        if (slowest)
+                add_fault(t, &idle,
+                          xasprintf("CPU idle state %.16s takes %llu us to leave, more than %d (%s)", slowest,
+                                    (unsigned long long)most, TUNING_IDLE_USEC, idle.remedy));
+}
+
+void tuning_read(const Root *root, HostTuning *t) {
+        read_idle(root, t);
+        for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+                read_rule(root, &rules[i], t);
+        t->known = true;
+        t->set = root_exists(root, TUNING_FILE) > 0;
+}
+
+/* ---- files ---- */
+
+#define MTU        "MTUBytes="
+#define OUR_MTU    MTU "9001"           /* nic/plan/network-file.c, as nodeadm */
+#define EC2_FOLDER "80-ec2.network.d"
+
+/* Since nodeadm 2025-10 its files come before 80-ec2.network, whose drop-ins no longer count, and users edit
+ * ours in /run: awslabs/amazon-eks-ami#2468. One with [Match] alone is of the image. */
+static char *network_fault(const Root *root, const char *path) {
+        _free_ char *text = NULL;
+        if (root_read(root, path, FILE_MAX, &text, NULL) < 0)
+                return NULL;
+        const char *mtu = strstr(text, "\n" MTU);
+        if (strstr(path, EC2_FOLDER))
+                return mtu ? xasprintf("%s has no effect: 70-eks-NAME.network comes before 80-ec2.network. "
+                                       "Set spec.instance.network.mtu, or move the file to "
+                                       "/etc/systemd/network/70-NAME.network.d",
+                                       path)
+                           : NULL;
+        return mtu && !startswith(mtu + 1, OUR_MTU "\n")
+                       ? xasprintf("%s was changed (%.*s): the next event of its interface writes it again. "
+                                   "Set spec.instance.network.mtu",
+                                   path, (int)strcspn(mtu + 1, "\n"), mtu + 1)
+                       : NULL;
+}
+
+static void read_network(const Root *root, const char *folder, const char *prefix, const char *suffix,
+                         HostTuning *t) {
+        _strv_ char **names = root_names(root, folder);
+        STRV_FOREACH(name, names) {
+                _free_ char *path = xasprintf("%s/%s", folder, *name);
+                if (!t->network && startswith(*name, prefix) && endswith(*name, suffix))
+                        t->network = network_fault(root, path);
+        }
+}
+
+void tuning_read_image(const Root *root, HostTuning *t) {
+        /* Each of them sets the governor or idle states at boot. */
+        static const char *const units[] = { "tuned.service", "cpupower.service", "cpufrequtils.service",
+                                             "power-profiles-daemon.service", "ondemand.service" };
+        static const char *const places[] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
+        for (size_t i = 0; i < ARRAY_SIZE(units) && !t->owner; i++)
+                t->owner = unit_is_on(root, units[i]) ? xstrdup(units[i]) : NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                _free_ char *folder = xasprintf("%s/systemd/network/" EC2_FOLDER, places[i]);
+                read_network(root, folder, "", ".conf", t);
+        }
+        read_network(root, NETWORK_DIR, "70-eks-", ".network", t);
+}
+
+void tuning_done(HostTuning *t) {
+        for (size_t i = 0; i < t->n_faults; i++)
+                free(t->faults[i].text);
+        FREE_ALL(t->faults, t->owner, t->network);
+}

@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What spec.instance.tuning and spec.instance.network.mtu make of a machine with GPUs, and what `doctor` says of an image like that of
+# awslabs/amazon-eks-ami#2741 before it is launched.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154  # tmp and here are its
+. "$(dirname "$0")/../mock/lib.sh"
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
+config() { # INSTANCE: a NodeConfig with these words in spec.instance
+        cat <<END
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster: {name: c, apiServerEndpoint: "https://e.example", certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16}
+  kubelet: {config: {failSwapOn: ${swap:-true}}}
+  instance: {localStorage: {strategy: RAID0}${1:+, $1}}
+END
+}
+machine() { mkdir -p "$tmp/$1"; for fixture in "${@:2}"; do "$here/../fixtures/expand.sh" "$fixture" "$tmp/$1"; done; }
+plan() { # ROOT INSTANCE OPTION...
+        config "$2" >"$tmp/$1/node.yaml"
+        "$nodestrap" plan --root "$tmp/$1" -c file:///node.yaml --output json "${@:3}" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; false; }
+}
+of() { python3 -c 'import json, sys; plan = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$tmp/out" "$1"; }
+warned() { of '"; ".join(w["text"] for w in plan["warnings"] if w["code"] == "'"$1"'")'; }
+same() { [ "$1" = "$2" ] || { printf '%s\n' "$1" "$2"; false; }; }
+holds() { local words; for words in "${@:2}"; do [[ $1 = *"$words"* ]] || { echo "$1 lacks $words"; return 1; }; done; }
+planned() { same "$1" "$(of '[(a["target"], a.get("with")) for a in plan["actions"] if a["type"] == "set-tuning"]')"; }
+
+machine wrong p5-48xlarge tuning-wrong
+machine right p5-48xlarge tuning-right
+machine plain m5-large tuning-wrong
+
+# ---- audit ----
+ok "audit is the default, and plans no step" plan wrong ''
+ok "no step" planned '[]'
+ok "it names each setting with what to do" holds "$(warned host-tuning)" 'C6 takes 290 us' 'intel_idle.max_cstate=1 processor.max_cstate=1' \
+        'kernel.numa_balancing is 1 and not 0' 'governor is powersave' 'clock source is hpet' 'transparent_hugepage is always' 'IOMMU domain is DMA' 'MTU of ens5 is 1500 and not 9001'
+ok "in one warning" same 1 "$(of '[w["code"] for w in plan["warnings"]].count("host-tuning")')"
+ok "on a machine where all is right" plan right ''
+ok "it says nothing" same '' "$(warned host-tuning)"
+ok "on a machine without GPUs" plan plain ''
+ok "it says nothing either" same '' "$(warned host-tuning)"
+ok "with off" plan wrong 'tuning: off'
+ok "it says nothing at all" same '' "$(warned host-tuning)"
+ok "a setting of spec.instance.sysctl" plan wrong 'sysctl: {kernel.numa_balancing: "0"}'
+ok "is set, so it is not told" same False "$(of '"numa_balancing" in str(plan["warnings"])')"
+swap=false; ok "a kubelet that starts with swap" plan wrong ''; unset swap
+ok "does not make it good" holds "$(warned host-tuning)" 'swap is on'
+ok "nothing of it is in a plan for another machine" plan wrong '' --instance-type p5.48xlarge
+ok "which has no warning" same '' "$(warned host-tuning)"
+
+# ---- gpu ----
+ok "gpu" plan wrong 'tuning: gpu'
+ok "plans the step" planned "[('cpus', 'performance, idle states up to 10 us')]"
+ok "and tells only what it does not set" holds "$(warned host-tuning)" numa_balancing
+ok "not what it sets" same False "$(of '"governor" in str(plan["warnings"]) or "C6" in str(plan["warnings"])')"
+ok "for a machine without GPUs" plan plain 'tuning: gpu'
+ok "it plans none" planned '[]'
+mkdir -p "$tmp/wrong/run/nodestrap"; echo "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor powersave" >"$tmp/wrong/run/nodestrap/tuning"
+ok "without the key, after a run that had it" plan wrong ''
+ok "the step takes it back" planned "[('cpus', 'as before')]"
+mkdir -p "$tmp/wrong/etc/systemd/system/multi-user.target.wants"; ln -s /usr/lib/systemd/system/tuned.service "$tmp/wrong/etc/systemd/system/multi-user.target.wants/"
+rm "$tmp/wrong/run/nodestrap/tuning"
+ok "gpu where tuned is enabled" plan wrong 'tuning: gpu'
+ok "leaves the CPUs to it" planned '[]'
+ok "and names it" holds "$(warned tuning-owner)" 'tuned.service sets the CPU governor' 'systemctl disable --now tuned.service'
+ok "what it does not set right is told" holds "$(warned host-tuning)" 'governor is powersave'
+config 'tuning: fast' >"$tmp/bad.yaml"
+ok "another word is refused" bash -c "! '$nodestrap' plan -c '$tmp/bad.yaml' --instance-type p5.48xlarge >/dev/null 2>'$tmp/err' && grep -q 'is not one of audit, gpu, off' '$tmp/err'"
+
+# ---- an image as in awslabs/amazon-eks-ami#2741 ----
+root=$tmp/image; ok "an image is made" "$here/../fakes/image.sh" "$root"
+kernel=$(ls "$root/lib/modules" | tail -1)
+entry() { # WORDS: the kernel command line
+        mkdir -p "$root/boot/loader/entries"
+        printf 'title x\nversion %s\nlinux /boot/vmlinuz-%s\noptions root=UUID=c2bed23b ro console=tty0 nvme_core.io_timeout=4294967295 %s\n' "$kernel" "$kernel" "$1" >"$root/boot/loader/entries/a.conf"
+}
+doctor() { "$nodestrap" doctor --root "$root" --instance-type "$1" "${@:2}" --output json >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/out" "$tmp/err"; false; }; }
+warns() { of '"; ".join(c["subject"] + ": " + c.get("found", "") + ": " + c["text"] for c in plan["checks"] if c["verdict"] == "warning" and (c["code"] == "tuning" or c["subject"].startswith("kernel.numa")))'; }
+find "$root/boot" "$root/lib/modules" -name 'config*' -exec sed -i '$aCONFIG_NUMA_BALANCING_DEFAULT_ENABLED=y' {} +
+entry 'security=selinux quiet'
+ok "an image without the limit" doctor p5.48xlarge
+ok "has both defects of amazon-eks-ami#2741" holds "$(warns)" 'no limit of CPU idle states' 'grubby --update-kernel ALL --args "intel_idle.max_cstate=1 processor.max_cstate=1"' \
+        'kernel.numa_balancing=0: 1, kernel default' 'set kernel.numa_balancing = 0 in a file in /etc/sysctl.d'
+ok "for a type without GPUs" doctor m6i.4xlarge
+ok "it is well" same '' "$(warns)"
+entry 'clocksource=hpet intel_idle.max_cstate=1 processor.max_cstate=1 numa_balancing=disable'
+ok "with both on the kernel command line" doctor p5.48xlarge
+ok "only a slow clock source is left" same 'host settings: clocksource: the kernel command line names a slow clock source: remove clocksource=' "$(warns)"
+entry ''; mkdir -p "$root/etc/sysctl.d"; echo 'kernel.numa_balancing = 0' >"$root/etc/sysctl.d/90-gpu.conf"; config 'tuning: gpu' >"$root/node.yaml"
+ok "with tuning: gpu and a file of sysctl.d" doctor p5.48xlarge -c file:///node.yaml
+ok "nothing is left" same '' "$(warns)"
+rm "$root/etc/sysctl.d/90-gpu.conf"; config 'tuning: off' >"$root/node.yaml"
+ok "with tuning: off" doctor p5.48xlarge -c file:///node.yaml
+ok "nothing is told" same '' "$(warns)"
+rm -r "$root/boot/loader" "$root/node.yaml"; mkdir -p "$root/boot/grub"
+printf 'menuentry x {\n\tlinux\t/boot/vmlinuz-%s root=/dev/sda1 ro\n}\n' "$kernel" >"$root/boot/grub/grub.cfg"
+ok "an image with grub.cfg alone" doctor p5.48xlarge
+ok "is read, too" holds "$(warns)" 'no limit of CPU idle states'
+rm "$root/boot/grub/grub.cfg"
+ok "an image without a boot entry" doctor p5.48xlarge
+ok "gets no verdict on its command line" same False "$(of '"idle states" in str(plan["checks"])')"
+mkdir -p "$root/etc/systemd/network/80-ec2.network.d"; printf '[Link]\nMTUBytes=1500\n' >"$root/etc/systemd/network/80-ec2.network.d/mtu.conf"
+ok "a drop-in of the image without effect" doctor p5.48xlarge
+ok "is told before launch" holds "$(of 'str([c for c in plan["checks"] if c["code"] == "network-file"])')" '80-ec2.network.d/mtu.conf has no effect'
+ln -s /usr/lib/systemd/system/irqbalance.service "$root/etc/systemd/system/multi-user.target.wants/"
+entry ''
+ok "irqbalance" doctor p5.48xlarge
+ok "is named and left alone" holds "$(of 'str([c for c in plan["checks"] if c["subject"] == "irqbalance.service"])')" 'nodestrap leaves them to it' "'ok'"
+done_testing
