@@ -36,6 +36,7 @@
 #define UNIT_DIR            "/etc/systemd/system"
 #define SYSTEM_ENVIRONMENT  "/etc/systemd/system.conf.d/environment.conf"
 #define NETWORK_DIR         "/run/systemd/network"              /* our files for networkd */
+#define MTU_DROP_IN         "nodestrap-mtu.conf"                /* in 70-eks-NAME.network.d there */
 
 /* ---- kubelet ---- */
 #define KUBELET_DIR         "/var/lib/kubelet"

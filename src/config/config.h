@@ -104,6 +104,7 @@ typedef struct InstanceOptions {
         ServiceEnvironment *environment; size_t n_environment;  /* services and names sorted */
         char **nameservers, **domains;
         EfaMode efa; unsigned expected_efa;                     /* 0: not set */
+        unsigned mtu;                                           /* 0: as the network has it */
         TuningMode tuning;
         bool strict_node_name;          /* only the name that EC2 gives */
         Variable *sysctl; size_t n_sysctl;                      /* sorted */

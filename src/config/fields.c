@@ -156,6 +156,10 @@ static const Field network_fields[] = {
         { FIELD("domains", "DNS search domains of the node."), .fields = string_item,
           AT(LIST, instance.domains), NODEADM("[\"example.internal\"]") },
         { FIELD("efa", "Elastic Fabric Adapters."), MAP(efa_fields), OURS("{\"mode\": \"require\"}") },
+        /* IPv6 wants 1280 (RFC 8200, section 5); jumbo frames of EC2 have 9001
+         * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/network_mtu.html) */
+        { FIELD("mtu", "Largest packet of each interface of the node; absent: as the network has it, 9001."),
+          .min = 1280, .max = 9001, AT(INTEGER, instance.mtu), OURS("8500") },
         {}
 };
 

@@ -100,7 +100,7 @@ static void list_folder(NetEvent *e, const char *folder) {
             root_list(e->root, path, &names) < 0)
                 return;
         STRV_FOREACH(name, names)
-                if (is_link_of_ours(e->root, folder, *name))
+                if (streq(*name, MTU_DROP_IN) || is_link_of_ours(e->root, folder, *name))
                         strv_push(&e->files, xasprintf("%s/%s", folder, *name));
 }
 

@@ -159,6 +159,27 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
         sha256_hex(t.data, t.size, restart->unit.inputs);
 }
 
+/* A drop-in: our network file has the bytes of nodeadm, and udev writes it before there is a configuration.
+ * networkd takes the address again when it reads a changed MTU, so this comes before kubelet, not later. */
+static void plan_mtu(Plan *plan, const InstanceOptions *instance, const Host *host) {
+        _free_ char *text = xasprintf("[Link]\nMTUBytes=%u\n", instance->mtu);
+        _strv_ char **ids = NULL;
+        for (const Nic *n = host->nics; n < host->nics + host->n_nics; n++) {
+                if (!n->driver || !streq(n->driver, "ena"))
+                        continue;
+                _free_ char *path = xasprintf(NETWORK_DIR "/70-eks-%s.network.d/" MTU_DROP_IN, n->name);
+                const Action *file =
+                        plan_file(plan, PHASE_CONFIG, "network", path, "configured MTU", text, 0644);
+                strv_add(&ids, file->id);
+        }
+        if (!ids)
+                return;
+        Action *reload = plan_add(plan, ACTION_RELOAD_NETWORKD, PHASE_CONFIG, "network", "systemd-networkd",
+                                  "read the changed network files");
+        STRV_FOREACH(id, ids)
+                action_after(reload, *id);
+}
+
 /* Outposts need the API server while the region is not reachable (nodeadm: internal/kubelet/config.go). */
 static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const char *path = "spec.cluster.apiServerEndpoint";
@@ -188,6 +209,8 @@ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag) 
         if (r < 0)
                 return r;
         plan_resolver(plan, instance);
+        if (instance->mtu > 0)
+                plan_mtu(plan, instance, host);
         /* Before the run phase: until then networkd has all interfaces. */
         if (config->gates.no_manage_enis)
                 plan_file(plan, PHASE_CONFIG, "system", NO_MANAGE_MARKER,

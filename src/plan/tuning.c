@@ -34,7 +34,8 @@ static void tell_faults(Plan *plan, const InstanceOptions *o, const Host *host, 
         }
         if (host->kernel_state.swap && !plan_kubelet_switch(plan, "failSwapOn", true))
                 add_fault(&t, "swap is on (swapoff -a)");
-        add_links(&t, host);
+        if (o->mtu == 0)
+                add_links(&t, host);
         if (t.size > 0)
                 diag_warn_at(&plan->warnings, "host-tuning", NULL, PATH,
                              "settings of this machine cost its GPUs time: %s", t.data);

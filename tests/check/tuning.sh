@@ -69,6 +69,19 @@ ok "what it does not set right is told" holds "$(warned host-tuning)" 'governor 
 config 'tuning: fast' >"$tmp/bad.yaml"
 ok "another word is refused" bash -c "! '$nodestrap' plan -c '$tmp/bad.yaml' --instance-type p5.48xlarge >/dev/null 2>'$tmp/err' && grep -q 'is not one of audit, gpu, off' '$tmp/err'"
 
+# ---- the MTU ----
+ok "an MTU" plan right 'network: {mtu: 8500}' --write-to "$tmp/files"
+ok "goes into a drop-in of our file" same $'[Link]\nMTUBytes=8500' "$(cat "$tmp/files/run/systemd/network/70-eks-ens5.network.d/nodestrap-mtu.conf")"
+ok "before systemd-networkd reads its files again" same "[['write-file:/run/systemd/network/70-eks-ens5.network.d/nodestrap-mtu.conf']]" \
+        "$(of '[a["after"] for a in plan["actions"] if a["type"] == "reload-networkd"]')"
+for mtu in 1279 9002 -1 jumbo; do
+        config "network: {mtu: $mtu}" >"$tmp/bad.yaml"
+        ok "$mtu is refused" bash -c "! '$nodestrap' plan -c '$tmp/bad.yaml' --instance-type p5.48xlarge >/dev/null 2>'$tmp/err' && grep -q 'spec.instance.network.mtu: must be' '$tmp/err'"
+done
+mkdir -p "$tmp/right/etc/systemd/network/80-ec2.network.d"; printf '[Link]\nMTUBytes=1500\n' >"$tmp/right/etc/systemd/network/80-ec2.network.d/99-mtu.conf"
+ok "a drop-in of the default file" plan right ''
+ok "is named" holds "$(warned network-file)" '80-ec2.network.d/99-mtu.conf has no effect' 'spec.instance.network.mtu' '/etc/systemd/network/70-NAME.network.d'
+
 # ---- an image as in awslabs/amazon-eks-ami#2741 ----
 root=$tmp/image; ok "an image is made" "$here/../fakes/image.sh" "$root"
 kernel=$(ls "$root/lib/modules" | tail -1)

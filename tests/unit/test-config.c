@@ -105,7 +105,7 @@ TEST(binds_every_field) {
                 "    localStorage: {strategy: raid10, mountPath: /mnt/x, disabledMounts: [SOCI, Kubelet], filesystem: ext4, expectedDisks: 4}\n"
                 "    hugePages: {mode: explicit, pages: [{size: 2Mi, count: 5128}, {size: 1Gi, count: 4, numaNode: 0}], onShortfall: warn}\n"
                 "    environment: {kubelet: {B: b, A: 1}, default: {n: y}}\n"
-                "    network: {nameservers: [10.0.0.2, 'fd00::2'], domains: [a.b], efa: {mode: require, expectedDevices: 4}}\n"
+                "    network: {nameservers: [10.0.0.2, 'fd00::2'], domains: [a.b], efa: {mode: require, expectedDevices: 4}, mtu: 8500}\n"
                 "    sysctl: {vm.max_map_count: 262144}\n"
                 "    tuning: gpu\n"
                 "  accelerator:\n"
@@ -163,6 +163,7 @@ TEST(binds_every_field) {
         ASSERT_STREQ(c->instance.domains[0], "a.b");
         ASSERT_EQ(c->instance.efa, EFA_REQUIRE);
         ASSERT_EQ(c->instance.expected_efa, 4);
+        ASSERT_EQ(c->instance.mtu, 8500);
         ASSERT_EQ(c->instance.tuning, TUNING_GPU);
         ASSERT_STREQ(c->instance.sysctl[0].name, "vm.max_map_count");
         ASSERT_STREQ(c->instance.sysctl[0].value, "262144");
@@ -196,7 +197,7 @@ TEST(has_defaults) {
         ASSERT_EQ(c->instance.storage.strategy, STORAGE_NONE);
         ASSERT_STREQ(c->instance.storage.mount_path, "/mnt/k8s-disks");
         ASSERT_EQ(c->instance.hugepages.mode, HUGEPAGES_KEEP);
-        ASSERT_TRUE(c->instance.tuning == TUNING_AUDIT);
+        ASSERT_TRUE(c->instance.mtu == 0 && c->instance.tuning == TUNING_AUDIT);
         ASSERT_EQ(c->nvidia.fabric_timeout_usec, 300000000);
         ASSERT_EQ(c->nvidia.imex_channels, 2048);
         ASSERT_EQ(c->nvidia.n_mig, 0);
@@ -239,6 +240,7 @@ TEST(types_are_strict) {
         expect_accepted("  featureGates: {Whatever: Y}\n", "spec.featureGates.Whatever: unknown-feature-gate");
         expect_error("  instance: {network: {efa: {expectedDevices: '4'}}}\n", "expectedDevices: must be a whole number");
         expect_error("  instance: {network: {efa: {expectedDevices: 4.5}}}\n", "expectedDevices: must be a whole number");
+        expect_error("  instance: {network: {mtu: 576}}\n", "spec.instance.network.mtu: must be from 1280 to 9001");
         expect_error("  instance: {tuning: latency}\n", "is not one of audit, gpu, off");
         expect_error("  instance: {network: {efa: {expectedDevices: -1}}}\n", "expectedDevices: must be from 0 to 1024");
         expect_error("  kubelet: []\n", "spec.kubelet: must be a map, and is a list");

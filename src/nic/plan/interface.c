@@ -232,13 +232,15 @@ static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) 
                 }
 }
 
-/* A stale link leads nowhere, or to a later file of another package. */
+/* A stale link leads nowhere, or to a later file of another package. The file with spec.instance.network.mtu
+ * is of init, which wrote it in this boot. */
 static void remove_stale_links(Making *m, const InterfaceFacts *f, const char *path) {
         _free_ char *below = xasprintf("%s.d/", path + strlen(NETWORK_DIR "/"));
         for (char *const *file = f->files; file && *file; file++) {
                 _free_ char *link = xasprintf(NETWORK_DIR "/%s", *file),
                             *id = xasprintf("link-file:%s", link);
-                if (startswith(*file, below) && !plan_find(m->plan, id))
+                if (startswith(*file, below) && !endswith(*file, "/" MTU_DROP_IN) &&
+                    !plan_find(m->plan, id))
                         remove_network(m, link, "settings that the image no longer has");
         }
 }

@@ -23,7 +23,7 @@ typedef struct InterfaceFacts {
         char *const *managed;           /* MACs in our files of /run/systemd/network; or NULL */
         NoManage no_manage;
         unsigned cards;                 /* of the instance type; 0: not known */
-        /* names in /run/systemd/network, and our links in folders there: 70-eks-eth1.network.d/eni.conf */
+        /* names in /run/systemd/network, and our files in folders there: 70-eks-eth1.network.d/eni.conf */
         char *const *files;
         char *const *drop_ins;          /* *.conf files of the image for this interface, or NULL */
 } InterfaceFacts;
