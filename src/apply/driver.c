@@ -98,7 +98,8 @@ static int check_params(Work *w) {
                                  "the parameters of NVIDIA's driver cannot be read from " PROC "/params: %m");
         for (char **word = w->action->device.parameters; word && *word; word++)
                 add_difference(params, *word, &d);
-        r = tell_params(w, &d, !params || strstr(params, ": "));
+        size_t n = params ? strcspn(params, ":= \t\n\"{") : 0;
+        r = tell_params(w, &d, !params || (n > 0 && params[n] == ':'));
         text_done(&d.other);
         text_done(&d.unknown);
         text_done(&d.ignored);

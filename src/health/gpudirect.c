@@ -163,23 +163,23 @@ static void find_lacks(const Root *root, bool open, bool tray, Lacks *l) {
                 check_option(root, l);
 }
 
-/* How EFA reaches GPU memory, or NULL and why not. */
-static char *find_way(const Root *root, bool open, bool tray, Lacks *l, char **ret_why) {
+/* How EFA reaches GPU memory, or, if *ret_not, why not. */
+static char *find_way(const Root *root, bool open, bool tray, Lacks *l, bool *ret_not) {
         _free_ char *provider = memory_provider(root);
         bool direct = !tray && startswith(provider, "NVIDIA");
         find_lacks(root, open, tray, l);
         bool dma_buf = l->what.size == 0;
-        if (dma_buf || direct)
+        *ret_not = !dma_buf && !direct;
+        if (!*ret_not)
                 return xasprintf("%s%s%s", dma_buf ? "dma-buf" : "", dma_buf && direct ? " and " : "",
                                  !direct                             ? ""
                                  : streq(provider, "NVIDIA peermem") ? "efa_nv_peermem"
                                                                      : "the EFA driver with that of NVIDIA");
-        *ret_why = xasprintf("%s%s; %s%s", l->what.data,
-                             tray ? "" : ", and the EFA driver names no other way (p2p)", l->remedy.data,
-                             there(root, "/sys/module/nvidia_peermem")
-                                     ? "; nvidia_peermem is loaded, but does not serve EFA"
-                                     : "");
-        return NULL;
+        return xasprintf("%s%s; %s%s", l->what.data,
+                         tray ? "" : ", and the EFA driver names no other way (p2p)", l->remedy.data,
+                         there(root, "/sys/module/nvidia_peermem")
+                                 ? "; nvidia_peermem is loaded, but does not serve EFA"
+                                 : "");
 }
 
 static const char *find_obstacle(const Root *root, bool driver, bool efa) {
@@ -196,16 +196,17 @@ static bool is_for_efa(const Root *root) {
 }
 
 char *health_gpudirect(const Root *root, bool efa, bool tray, bool required, Findings *f) {
-        _free_ char *version = NULL, *how = NULL, *why = NULL;
+        _free_ char *version = NULL, *how = NULL;
         _cleanup_(lacks_done) Lacks lacks = {};
         bool driver = root_read(root, "/proc/driver/nvidia/version", TEXT_MAX, &version, NULL) >= 0;
         const char *obstacle = find_obstacle(root, driver, efa);
+        bool not = obstacle != NULL;
         if (driver)
                 check_gdrcopy(root, f);
         /* NVIDIA/open-gpu-kernel-modules: "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64 …" */
-        if (!obstacle)
-                how = find_way(root, strstr(version, "Open Kernel Module"), tray, &lacks, &why);
-        if (how)
+        how = obstacle ? xstrdup(obstacle)
+                       : find_way(root, strstr(version, "Open Kernel Module"), tray, &lacks, &not);
+        if (!not)
                 return xasprintf("yes, by %s", how);
         bool sure = obstacle || lacks.sure;
         if (required || (!obstacle && is_for_efa(root)))
@@ -214,6 +215,6 @@ char *health_gpudirect(const Root *root, bool efa, bool tray, bool required, Fin
                                    "memory"
                                  : "nodestrap cannot see if EFA reaches GPU memory",
                             required ? ", which spec.accelerator.nvidia.gpuDirect requires" : "",
-                            obstacle ?: why);
-        return xasprintf("%s, %s", sure ? "no" : "not known", obstacle ?: why);
+                            how);
+        return xasprintf("%s, %s", sure ? "no" : "not known", how);
 }

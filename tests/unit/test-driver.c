@@ -102,20 +102,27 @@ TEST(a_parameter_that_only_warns) {
         b.action.device.parameters = words;
         assert_works(&b, driver_work, 0);
         assert_warns(&b, "driver-parameter", "does not know the parameter GrdmaPciTopoCheckOverride and uses its default");
+        diag_done(&b.work.warnings);
+        b.work.warnings = (Diag){};
         put(&b, "/proc/driver/nvidia/params", "ImexChannelCount: 2048\nGrdmaPciTopoCheckOverride: 0\n");
         assert_works(&b, driver_work, 0);
         assert_warns(&b, "driver-parameter", "NVIDIA's driver was loaded with GrdmaPciTopoCheckOverride=0 (1 is asked for); it does not read a later change of ");
         put(&b, "/proc/driver/nvidia/params", "ImexChannelCount: 0\nGrdmaPciTopoCheckOverride: 0\n");
         assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with ImexChannelCount=0 (2048 is asked for); ");
+        diag_done(&b.work.warnings);
+        b.work.warnings = (Diag){};
         put(&b, "/proc/driver/nvidia/params", "ImexChannelCount: 2048\nGrdmaPciTopoCheckOverride: 1\n");
         assert_works(&b, driver_work, 0);
+        ASSERT_EQ(b.work.warnings.n, 0);
 }
 
 TEST(parameters_of_a_driver_to_come) {
-        DRIVER(b);
-        gpu_bound(&b, GPU1, "nvidia");
-        static const char *const formats[] = { "", "{\"ImexChannelCount\":2048}\n", "ImexChannelCount=2048\nGrdmaPciTopoCheckOverride=1\n", ":\n::\n" };
+        static const char *const formats[] = {
+                "", "{\"ImexChannelCount\": 2048}\n", "{\n  \"ImexChannelCount\": 2048\n}\n", "ImexChannelCount=2048\nGrdmaPciTopoCheckOverride=1\n", ":\n::\n", ": 1\n",
+        };
         for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+                DRIVER(b);
+                gpu_bound(&b, GPU1, "nvidia");
                 char *words[] = { (char *)"ImexChannelCount=2048?", (char *)"GrdmaPciTopoCheckOverride=1??", NULL };
                 put(&b, "/proc/driver/nvidia/params", formats[i]);
                 b.action.device.parameters = words;
