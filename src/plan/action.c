@@ -321,7 +321,7 @@ static const ActionRow rows[_ACTION_MAX] = {
         [ACTION_CHECK_UNIT]      = { "check-unit",      &manager,         20, ASKS_UNIT },
         [ACTION_SET_SYSCTL]      = { "set-sysctl",      &plain,           10, ASKS_KERNEL, COMPARE_SYSCTL,
                 .lenient = true },
-        [ACTION_SET_TUNING]      = { "set-tuning",      &plain,           30, ASKS_KERNEL, .lenient = true },
+        [ACTION_SET_TUNING]      = { "set-tuning",      &plain,           30, ASKS_KERNEL },
         [ACTION_RESERVE_PAGES]   = { "reserve-pages",   &hugepages,      180, ASKS_NUMA, COMPARE_PAGES,
                 .reports = REPORTS_PAGES, NEEDS({ NEED_FEATURE, "CONFIG_HUGETLBFS", CAUSE_HUGEPAGES }),
                 TAKES(1000) },
