@@ -19,7 +19,7 @@ static void settings_done(Settings *s) {
         free(s->items);
 }
 
-/* What is right, or not there, needs nothing. */
+/* A missing or right value needs no action. */
 static void want(const Root *root, Settings *s, char *path, const char *value) {
         _free_ char *have = NULL;
         if (root_read_line(root, path, &have) < 0 || streq(have, value)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Settings that cost GPUs time: of the running kernel by the rows of host/tuning.c, of an image by the kernel
- * command line in its boot entry. What cannot be read gives no verdict. */
+ * Settings that cost GPUs time. Those of the running kernel come from the rows of host/tuning.c, those of an
+ * image from the kernel command line in its boot entry. An unreadable setting gives no verdict. */
 #include "doctor/look.h"
 
 #include "host/detect.h"

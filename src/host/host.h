@@ -246,13 +246,13 @@ typedef struct HostTuning {
         bool known;                     /* the kernel of this machine was read */
         bool set;                       /* an earlier run of this boot set TUNING_FILE */
 } HostTuning;
-/* An idle state that takes longer to leave costs latency: C1 and C1E take up to 10 us, C6 133 us or more
+/* An idle state that takes longer to leave costs latency. C1 and C1E take up to 10 us, C6 133 us or more
  * (torvalds/linux:drivers/idle/intel_idle.c), C2 of AMD 18 us or more. */
 #define TUNING_IDLE_USEC 10
 #define TUNING_CPUS      "/sys/devices/system/cpu"
 /* The faults of the running kernel. */
 _nonnull_ void tuning_read(const Root *root, HostTuning *t);
-/* What the files of an image or machine show: owner and network. */
+/* owner and network, from the files of an image or machine. */
 _nonnull_ void tuning_read_image(const Root *root, HostTuning *t);
 _nonnull_ void tuning_done(HostTuning *t);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kernel settings that cost GPUs or NCCL time → faults. What cannot be read gives no verdict: most guests
+ * Kernel settings that cost GPUs or NCCL time → faults. An unreadable setting gives no verdict: most guests
  * of EC2 have no governor, and many types show no idle states. memlock is not here: where there is EFA, the
  * plan lifts that limit (plan/containerd.c). */
 #include "host/detect.h"

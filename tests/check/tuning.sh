@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What spec.instance.tuning and spec.instance.network.mtu make of a machine with GPUs, and what `doctor` says of an image like that of
+# spec.instance.tuning and spec.instance.network.mtu on a machine with GPUs. `doctor` judges an image like that of
 # awslabs/amazon-eks-ami#2741 before it is launched.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154  # tmp and here are its
