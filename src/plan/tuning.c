@@ -48,8 +48,8 @@ void plan_tuning(Plan *plan, const Config *config, const Host *host) {
              sets = asked && !all->owner;
         if (asked && all->owner)
                 diag_warn_at(&plan->warnings, "tuning-owner", NULL, PATH,
-                             "%s sets the CPU governor and idle states, so gpu leaves them to it: disable it "
-                             "(systemctl disable --now %s), or give it a profile for low latency",
+                             "%s sets the CPU governor and idle states, so nodestrap does not: disable it "
+                             "(systemctl disable --now %s), or choose a low-latency profile",
                              all->owner, all->owner);
         if (sets || all->set) {
                 Action *a = plan_add(plan, ACTION_SET_TUNING, PHASE_DEVICES, "system", "cpus",
