@@ -516,6 +516,10 @@ TEST(requirements_refuse_models_alone) {
         b.s.host.modelled = true;
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         refused(&b, CAUSE_VERSION, "", "kubelet 1.32.9");       /* no taint helps */
+        b.s.options.as_nodeadm = true;
+        sample_plan(&b.s);
+        ASSERT_TRUE(sample_warned(&b.s, "kubelet-too-old"));
+        b.s.options.as_nodeadm = false;
         strv_add(&b.host->assumed, "programs.kubelet");
         b.s.host = *b.host;
         sample_plan(&b.s);
