@@ -22,9 +22,9 @@ __asm__(".section .rodata\n"
 #define DEPTH 16
 
 uint64_t prove_pattern(uint64_t i, uint64_t salt) {
-        i = (i ^ i >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-        i = (i ^ i >> 27) * UINT64_C(0x94d049bb133111eb);
-        return i ^ i >> 31 ^ salt;
+        i *= UINT64_C(0x9e3779b97f4a7c15);
+        i = (i ^ i >> 32) * UINT64_C(0xbf58476d1ce4e5b9);
+        return i ^ i >> 29 ^ salt;
 }
 
 /* The f16 that kernels.ptx makes of these bits, in units of 1/16: sign and the upper four of the fraction. */
