@@ -394,11 +394,10 @@ static void script_line(char *line) {
                 fake.die = (unsigned)atoi(words[1]);
         else if (strcmp(key, "calls") == 0)
                 snprintf(fake.calls_path, sizeof fake.calls_path, "%s", words[1]);
-        else if (strcmp(key, "sums") == 0 && strcmp(words[1], "backward") == 0)
-                fake.backward = true;
-        else if (strcmp(key, "sums") == 0)
-                fake.bits = (unsigned)atoi(words[1]);
-        else if (strcmp(key, "endless") == 0 && words[2] && (unsigned)atoi(words[2]) < fake.n) {
+        else if (strcmp(key, "sums") == 0) {
+                fake.backward |= *words[1] == 'b';
+                fake.bits = *words[1] == 'b' ? fake.bits : (unsigned)atoi(words[1]);
+        } else if (strcmp(key, "endless") == 0 && words[2] && (unsigned)atoi(words[2]) < fake.n) {
                 Gpu *g = &fake.gpus[atoi(words[2])];
                 snprintf(g->endless, sizeof g->endless, "%s", words[1]);
                 g->endless_after = words[3] && words[4] ? (unsigned)atoi(words[4]) : 0;

@@ -225,7 +225,7 @@ static int ptx_source(PtxReader *r, const char *text, PtxType type, bool wider) 
 /* "[%at+8]" */
 static int ptx_address(PtxReader *r, char *text, int64_t *ret_offset) {
         size_t n = strlen(text);
-        if (*text != '[' || text[n - 1] != ']') {
+        if (n < 2 || *text != '[' || text[n - 1] != ']') {
                 ptx_fail(r, "not an address: %s", text);
                 return 0;
         }

@@ -56,8 +56,8 @@ typedef uint64_t CudaPointer;
 #define CUDA_NAME(member, function, ...) #function,
 typedef struct Cuda { CUDA_FUNCTIONS(CUDA_MEMBER) } Cuda;
 
-/* The library after a reset, with this script and after cuInit(). */
-_unused_ static const Cuda *cuda_begin(const char *script) {
+/* The library after a reset, with this script, before cuInit(). */
+_unused_ static const Cuda *cuda_script(const char *script) {
         static const char *const names[] = { CUDA_FUNCTIONS(CUDA_NAME) };
         static union { Cuda cuda; void *functions[ARRAY_SIZE(names)]; } loaded;
         static void (*reset)(void);
@@ -84,7 +84,14 @@ _unused_ static const Cuda *cuda_begin(const char *script) {
         fputs(script, f);
         fclose(f);
         setenv("FAKE_CUDA", path, 1);
-        ASSERT_EQ(loaded.cuda.init(0), 0);
+        int version;
+        ASSERT_EQ(loaded.cuda.version(&version), 0);    /* which reads it */
         unlink(path);
         return &loaded.cuda;
+}
+
+_unused_ static const Cuda *cuda_begin(const char *script) {
+        const Cuda *c = cuda_script(script);
+        ASSERT_EQ(c->init(0), 0);
+        return c;
 }
