@@ -34,6 +34,7 @@ if [ -n "$all" ]; then
         peer prometheus bookworm prometheus prometheus-node-exporter
         peer openssl-fips trixie openssl-provider-fips
         $tools/libcurl.sh >/dev/null || bad=1
+        $tools/ptxas.sh >/dev/null || true      # its test skips where PyPI cannot be reached
 fi
 versions=$(if [ -n "$all" ]; then $tools/kube.sh --list; else head_of kube | sort -uV; fi | xargs)
 # shellcheck disable=SC2086 # words
