@@ -13,7 +13,7 @@ of_programs() {
                 grep -oE '\b(script|scripted) "?[a-z][a-zA-Z0-9$-]*' | sed -E 's/.* "?//; s/\$[a-zA-Z0-9]+/NAME/'
 }
 files() { grep -rhIoE '/etc/fakes/[a-z][a-z-]*' "$fakes" --exclude='*.md' | sed 's,.*/,,'; }
-of_library() { grep -E 'strcmp\(key, |keys\[\] = ' "$fakes/libnvidia-ml.c" | grep -oE '"[a-z-]+"' | tr -d '"'; }
+of_library() { grep -hE 'strcmp\(key, |keys\[\] = ' "$fakes"/lib{nvidia-ml,cuda}.c | grep -oE '"[a-z-]+"' | tr -d '"'; }
 { of_programs; files; of_library; } | sort -u >"$tmp/known"
 awk -F'|' '/^\| / && !/^\| what the original does/ { print $3 }' "$table" | grep -oE '`[^`]+`' | tr -d '`' | sort -u >"$tmp/told"
 
