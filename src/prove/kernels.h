@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What nodestrap-prove computes on a GPU (kernels.ptx), and the same in C. */
+/* The computations of nodestrap-prove on a GPU (kernels.ptx), and the same in C. */
 #include "base/macro.h"
 
 /* kernels.ptx with a NUL behind it, for cuModuleLoadDataEx(). Grids and blocks have one dimension. Its entry

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * libcuda.so.1 without a GPU: the driver API as documented (https://docs.nvidia.com/cuda/cuda-driver-api),
  * which executes the PTX that it gets (ptx.h). FAKE_CUDA names a script, else it is /etc/fake-cuda. A process
- * reads it once. Lines, # begins a comment. GPUs count from 0 in the script order, "all" is every one; 3x is
- * "the first three times", "after 3x" is "from the fourth time on":
+ * reads it once. It has lines; # begins a comment. GPUs count from 0 in the script order, "all" is every one.
+ * 3x means the first three times, after 3x the fourth time and later:
  *
  *   model NAME                     of the table below; default h100
  *   gpus N                         that many, at 0000:10:00.0, 0000:20:00.0 …; UUIDs as of the fake NVML
@@ -31,12 +31,12 @@
  *   steps N                        a kernel ends with LAUNCH_TIMEOUT after so many instructions of warps,
  *                                  default 20000000
  *
- * Memory is at hand in small amounts, and its contents are garbage when it is allocated. A call queues work,
- * which is not done before the caller waits for the stream or an event, or asks about it: each question does
- * one thing. Times are those of a clock that each context has. They follow from bytes and speeds; no call and
- * no launch costs anything. Mma is slow as memory is small. An engine of a GPU does one thing at a time: one
- * for kernels and its own memory, one for the host in each direction, one for copies that its streams make to
- * or from other GPUs. GPUs do not delay each other. Kernels have one dimension. */
+ * Memory is at hand in small amounts, and its contents are garbage when it is allocated. A call queues work.
+ * Waiting for the stream or an event does it, and each question about them does one thing of it. Times are
+ * those of a clock that each context has. They follow from bytes and speeds; no call and no launch costs
+ * anything. Mma is slow as memory is small. An engine of a GPU does one thing at a time. One has kernels and
+ * its own memory, two have the host, one has other GPUs. GPUs do not delay each other. Kernels have one
+ * dimension. */
 #include "ptx.h"
 
 #include <pthread.h>
@@ -114,8 +114,9 @@ static const struct {
         { 999, "CUDA_ERROR_UNKNOWN", "unknown error" },
 };
 
-/* ---- models: compute capability, and GB/s of memory, of the host and of NVLink in one direction, as data
- * sheets have them; peer 0: no peer access ---- */
+/* ---- models ----
+ * Compute capability, then GB/s of memory, of the host and of NVLink in one direction, as in data sheets.
+ * Peer access needs a speed of NVLink. */
 
 typedef struct Model {
         const char *name, *title;
@@ -812,7 +813,7 @@ FUNCTION(cuDeviceGetName, char *ret, int size, int device) {
         END(OK);
 }
 
-/* As NVML's "GPU-…" of the same address. */
+/* The bytes of "GPU-…", as the fake NVML has it for this address. */
 FUNCTION(cuDeviceGetUuid_v2, unsigned char ret[16], int device) {
         unsigned a[3] = {};
         BEGIN_DEVICE("cuDeviceGetUuid", device);
@@ -1097,7 +1098,7 @@ static bool is_pinned(const unsigned char *at, size_t bytes) {
         return false;
 }
 
-/* What is not pinned is read at once (cuda-driver-api, "API synchronization behavior"), and written when the
+/* Pageable memory is read at once (cuda-driver-api, "API synchronization behavior"), and written when the
  * copy is done. */
 static void queue_copy(Stream *s, Side to, Side from, size_t bytes) {
         Op op = { .kind = COPY, .to = to, .from = from, .bytes = bytes };

@@ -3,9 +3,8 @@
 /* Executes PTX text, a warp of 32 lanes at a time: the GPU of libcuda.c. It knows the instructions that
  * nodestrap uses and their neighbours; any other is an error of the text. The PTX ISA says what each does
  * (https://docs.nvidia.com/cuda/parallel-thread-execution): widths of operands, shifts by too much, and where
- * lanes have the elements of mma.m16n8k16. What it leaves undefined is garbage here, as registers that
- * nothing has written, or an error, as mma in a part of a warp. Lanes that have parted meet again: those with
- * the lowest instruction go first. */
+ * lanes have the elements of mma.m16n8k16. Undefined registers hold garbage here, and mma in a part of a warp
+ * is an error. Lanes that have parted meet again: those with the lowest instruction go first. */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,7 +102,7 @@ typedef struct PtxModule {
         unsigned n;
 } PtxModule;
 
-/* What a kernel runs on. */
+/* The GPU below a kernel, and the work of a launch. */
 typedef struct PtxMachine {
         void *user;
         unsigned char *(*reach)(void *user, uint64_t address, unsigned bytes); /* NULL: an illegal address */
@@ -958,8 +957,8 @@ static int ptx_launch(PtxMachine *m, const PtxKernel *k, unsigned blocks, unsign
                 for (unsigned first = 0; first < threads && r == PTX_OK; first += LANES) {
                         for (unsigned i = 0; i < k->n_regs; i++)
                                 for (unsigned l = 0; l < LANES; l++) {
-                                        uint64_t garbage = (i + 1) * UINT64_C(0xdeadbeef1234567) + l * block;
-                                        garbage >>= l % 3 * 31; /* large and small numbers */
+                                        uint64_t garbage = (i + 1) * UINT64_C(0xdeadbeef1234567);
+                                        garbage = (garbage + l) >> l % 3 * 31;  /* large and small */
                                         PtxType t = k->regs[i].type;
                                         reg[i][l] = k->regs[i].constant ? k->regs[i].value
                                                     : t.width == 1      ? garbage >> 9 & 1

@@ -127,7 +127,7 @@ TEST(memory) {
         ASSERT_EQ(c->alloc(&a, 1), OUT_OF_MEMORY);
 }
 
-/* What is queued has not happened; what is not pinned was read anyway. */
+/* Queued work has not happened yet; a copy has read pageable memory anyway. */
 TEST(waits) {
         const Cuda *c = begin("gpus 1\n");
         uint64_t pageable = 1, back = 0, *pinned;
@@ -205,7 +205,9 @@ TEST(refuses_text) {
         const Cuda *c = begin("gpus 1\n");
         char log[256] = "";
         int options[] = { 5, 6 };
-        void *values[] = { log, (void *)sizeof log }, *module;
+        void *values[] = { log, NULL }, *module;
+        size_t size = sizeof log;
+        memcpy(&values[1], &size, sizeof size);
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 _free_ char *text = xasprintf("%s%s%s", HEAD, bad[i], TAIL);
                 *log = 0;
@@ -382,7 +384,7 @@ TEST(noise) {
 
 typedef struct Proof { uint64_t wrong, first, bits; } Proof;
 
-/* Fills and verifies this GPU's first 8 KiB as often as there are salts. */
+/* Fills and verifies the first 8 KiB of this GPU as often as there are salts. */
 static unsigned prove(const Cuda *c, int gpu, unsigned salts, Proof *ret) {
         void *context, *module, *fill, *verify;
         uint64_t words = WORDS, base, result;

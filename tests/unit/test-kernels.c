@@ -6,7 +6,7 @@
 #include "fake-cuda.h"
 
 #define REGION 512      /* words, around what a kernel may reach */
-#define BEFORE 8        /* words of the region before its base */
+#define BEFORE 8UL      /* words of the region before its base */
 #define GBPS 1.0
 #define GUARD 0x5a
 #define GUARD_WORD UINT64_C(0x5a5a5a5a5a5a5a5a)
@@ -234,8 +234,9 @@ static unsigned runs_out(const Cuda *cuda, const char *text, bool verify) {
         return r == 700 ? 0 : r ?: 1;
 }
 
-/* What every mutant has to do. Threads that have nothing to do, several turns of a loop, the same bit and
- * other bits wrong twice in a thread, and in two threads; a base that is not the region, ten warps. */
+/* The work of every mutant. Some threads have nothing to do, and some go through a loop several times. The
+ * same bit and other bits are wrong twice in a thread, and in two threads. The base is not the region.
+ * There are ten warps. */
 static unsigned judge(const Cuda *cuda, const char *text) {
         static const Wrong twice[] = { { 5, 2 }, { 37, 2 }, { 6, 4 }, { 38, 8 }, { 64, 16 }, { 7, 2 } };
         Bench b;
