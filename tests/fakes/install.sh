@@ -31,7 +31,7 @@ install -D -t "$tree/usr/bin" "$here"/{nv-fabricmanager,nvidia-fabricmanager-sta
 install -D -t "$tree/usr/sbin" "$here"/{modprobe,ibstat}; cp "$here/modprobe" "$tree/usr/sbin/rmmod"
 install -D -t "$tree/opt/nvidia/nvlsm/sbin" "$here/nvlsm"
 install -m 644 -t "$tree/usr/lib/fakes" "$here"/{lib.sh,gpus.py}; install -t "$tree/usr/lib/fakes" "$here/machine"
-install -D -m 644 -t "$tree/usr/lib/x86_64-linux-gnu" "${FAKES:-$here/../../build/tests/fakes}/libnvidia-ml.so.1"
+install -D -m 644 -t "$tree/usr/lib/x86_64-linux-gnu" "${FAKES:-$here/../../build/tests/fakes}"/lib{nvidia-ml,cuda}.so.1
 install -m 644 -t "$U" "$here"/units/*.service
 printf 'DAEMONIZE=1\n' | install -D -m 644 /dev/stdin "$tree/usr/share/nvidia/nvswitch/fabricmanager.cfg"
 printf 'daemon false\n' | install -D -m 644 /dev/stdin "$tree/usr/share/nvidia/nvlsm/nvlsm.conf"
@@ -56,7 +56,7 @@ for word; do case $word in
                 mv "$U"/nvidia-{fabricmanager,persistenced}.service "$O/units/"; rm "$U/set-nvidia-clocks.service"
                 mv "$U/nvidia-imex.service" "$S/"
                 mv "$tree"/usr/bin/{nv-fabricmanager,nvidia-fabricmanager-start.sh,nvidia-persistenced,nvidia-imex,nvidia-imex-ctl,nvidia-smi} "$O/usr/bin/"
-                mv "$tree"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 "$O/usr/lib64/"; mv "$tree/usr/share/nvidia" "$O/usr/share/"
+                mv "$tree"/usr/lib/x86_64-linux-gnu/lib{nvidia-ml,cuda}.so.1 "$O/usr/lib64/"; mv "$tree/usr/share/nvidia" "$O/usr/share/"
                 for unit in nvidia-{driver-resolve,setup,ldcache-update,cdi-refresh}.service nvidia-cdi-refresh.path; do enable_etc $unit $unit; done
                 for copy in bin lib64 share; do enable_etc nvidia-usr-copy@.service nvidia-usr-copy@$copy.service; done;;
         prebuilt) dep=$tree/usr/lib/modules/$(uname -r); mkdir -p "$dep"; echo kernel/drivers/video/nvidia.ko: >"$dep/modules.dep";;

@@ -13,6 +13,7 @@
 #   /etc/fakes/NAME      what a test wants to be different: script NAME [DEFAULT] prints its content
 #   /run/fakes/events    one line for each thing that happened, in order; a test reads the order of a boot from it
 #   /etc/fake-nvml       what the management library answers (libnvidia-ml.c): nvml_script writes it, with the lines of /etc/fakes/nvml
+#   /etc/fake-cuda       what the driver API of CUDA does (libcuda.c): cuda_script writes it, with the lines of /etc/fakes/cuda
 FAKES=/run/fakes; mkdir -p $FAKES
 NVML_STATE=/var/lib/fake-nvml.state     # it outlasts a reboot as far as GPUs remember (MIGUG)
 
@@ -97,7 +98,17 @@ nvml_script() {
         loaded nvidia || echo "error nvmlInit 9"
         script nvml
 }
-nvml_changed() { nvml_script >/etc/fake-nvml.new; mv /etc/fake-nvml.new /etc/fake-nvml; }
+# CUDA has the same GPUs, with little memory. It finds none without the driver, and does not start without nvidia_uvm (gorgonia/cu#2).
+cuda_script() {
+        nvml_script | grep -E '^(model|gpu) '
+        printf '%s\n' 'memory all 256' 'sms 2' 'needs /dev/nvidia-uvm'
+        loaded nvidia || echo "error cuInit 100"
+        script cuda
+}
+nvml_changed() {
+        nvml_script >/etc/fake-nvml.new; mv /etc/fake-nvml.new /etc/fake-nvml
+        cuda_script >/etc/fake-cuda.new; mv /etc/fake-cuda.new /etc/fake-cuda
+}
 fabric_registers_after() { local event; for event; do until grep -qE "^$event" $FAKES/events; do sleep 0.05; done; done; : >$FAKES/fabric; }
 # script fabric-waits: not before all of these events, with commas between them
 fabric_registers() { if scripted fabric-waits; then script fabric-waits | tr , '\n' | { mapfile -t events; fabric_registers_after "${events[@]}"; } & else : >$FAKES/fabric; fi; }

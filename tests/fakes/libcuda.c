@@ -16,6 +16,7 @@
  *   speed product N [GPU]          instructions mma in a microsecond and multiprocessor, default 0.1
  *   noise PERCENT [SEED]           times are wrong by up to that; without a seed otherwise in each process
  *   no-peer GPU GPU                these two cannot reach each other
+ *   needs PATH                     without it cuInit() is CUDA_ERROR_UNKNOWN
  *   error CALL CODE [GPU] [3x | after 3x]  CALL as in cuda.h without _v2
  *   hang CALL [GPU] [3x | after 3x]        it does not return
  *   endless kernel | copy GPU [after 3x]   it does not end: its stream is never ready
@@ -76,6 +77,7 @@ enum { /* CUresult, of cuda.h */
        PEER_ACCESS_ALREADY_ENABLED = 704,
        ILLEGAL_INSTRUCTION = 715,
        MISALIGNED_ADDRESS = 716,
+       UNKNOWN = 999,
 };
 static const struct {
         unsigned code;
@@ -111,7 +113,7 @@ static const struct {
         { 802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized" },
         { 803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
           "system has unsupported display driver / cuda driver combination" },
-        { 999, "CUDA_ERROR_UNKNOWN", "unknown error" },
+        { UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error" },
 };
 
 /* ---- models ----
@@ -244,7 +246,7 @@ static struct {
         bool backward, initialised, read;
         double noise;
         uint64_t random, steps;
-        char calls_path[256];
+        char calls_path[256], needs[256];
         Context *contexts;
         Stream *streams;
         Event *events;
@@ -393,6 +395,8 @@ static void script_line(char *line) {
                 add_rule(words[1], true, "0", words + 2);
         else if (strcmp(key, "die") == 0)
                 fake.die = (unsigned)atoi(words[1]);
+        else if (strcmp(key, "needs") == 0)
+                snprintf(fake.needs, sizeof fake.needs, "%s", words[1]);
         else if (strcmp(key, "calls") == 0)
                 snprintf(fake.calls_path, sizeof fake.calls_path, "%s", words[1]);
         else if (strcmp(key, "sums") == 0) {
@@ -403,7 +407,7 @@ static void script_line(char *line) {
                 snprintf(g->endless, sizeof g->endless, "%s", words[1]);
                 g->endless_after = words[3] && words[4] ? (unsigned)atoi(words[4]) : 0;
         } else {
-                bool good = words[2] && fake.n > 0;
+                bool good = words[2] != NULL;
                 for (unsigned i = 0; good && i < fake.n; i++)
                         if (strcmp(words[1], "all") == 0 || (unsigned)atoi(words[1]) == i)
                                 good = gpu_line(&fake.gpus[i], key, words);
@@ -766,6 +770,7 @@ FUNCTION(cuInit, unsigned flags) {
         BEGIN("cuInit", -1);
         WANT(flags == 0, INVALID_VALUE);
         WANT(fake.n > 0, NO_DEVICE);
+        WANT(!*fake.needs || access(fake.needs, F_OK) == 0, UNKNOWN);
         fake.initialised = true;
         END(OK);
 }

@@ -22,6 +22,8 @@ TEST(no_device) {
         int n;
         ASSERT_EQ(cuda_script("# nothing\n")->init(0), NO_DEVICE);
         ASSERT_EQ(cuda_script("# nothing\n")->count(&n), NOT_INITIALIZED);
+        ASSERT_EQ(cuda_script("gpus 1\nneeds /nonexistent\n")->init(0), 999);
+        ASSERT_EQ(cuda_script("gpus 1\nneeds /dev/null\n")->init(0), OK);
 }
 
 TEST(who_they_are) {
