@@ -100,7 +100,7 @@ $(TESTS): | $(FAKES)
 $(FAKES): $(O)/%.so.1: %.c Makefile
 	$(Q)mkdir -p $(@D)
 	$(call say,LD,$@)$(COMPILE) -MF $@.d -fPIC -fvisibility=hidden -shared -Wl,-soname,$(@F) -o $@ $<
-$(O)/tests/fakes/libcuda.so.1: CFLAGS += -O2          # which executes kernels
+$(O)/tests/fakes/libcuda.so.1: CFLAGS += -O3          # which executes kernels
 $(O)/src/prove/kernels.o: src/prove/kernels.ptx       # the assembler includes it, and -MMD does not see that
 $(O)/src/commands/help.o: CPPFLAGS += -DCOMMIT='"$(COMMIT)"'
 $(O)/%.o: %.c Makefile

@@ -165,7 +165,7 @@ typedef struct Fault {
 } Fault;
 struct Gpu {
         unsigned number;
-        char address[16];
+        char address[40];
         unsigned char *memory;
         uint64_t size, used;
         Block blocks[BLOCKS_MAX];

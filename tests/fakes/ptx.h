@@ -648,16 +648,19 @@ static PtxModule *ptx_read(const char *text, char error[static 160]) {
 
 /* ---- mma.m16n8k16: 16 rows and 8 columns of f32, sums of 16 products of f16 ---- */
 
-static float ptx_half(uint32_t bits) {
-        uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
-        float value = exponent == 31 ? (fraction ? __builtin_nanf("") : __builtin_inff())
-                      : exponent     ? (float)(1024 + fraction) / 1024
-                                     : (float)fraction / 512;
-        for (int e = (int)exponent - 15; exponent < 31 && e > 0; e--)
-                value *= 2;
-        for (int e = (int)exponent - 15; e < 0; e++)
-                value /= 2;
-        return bits & 0x8000 ? -value : value;
+/* The lower or upper f16 of a register. */
+static float ptx_half(uint64_t pair, unsigned upper) {
+        uint32_t bits = (uint32_t)pair >> 16 * upper & 0xffff;
+        uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023, sign = (bits & 0x8000) << 16;
+        uint32_t word = sign | (exponent + 112) << 23 | fraction << 13;
+        float value;
+        if (exponent == 31)
+                word = sign | 255U << 23 | fraction << 13;
+        memcpy(&value, &word, sizeof value);
+        if (exponent > 0)
+                return value;
+        value = (float)fraction / (1 << 24);
+        return sign ? -value : value;
 }
 
 static float ptx_cut(float sum, unsigned bits) {
@@ -680,23 +683,18 @@ static void ptx_sums(const PtxMachine *m, const float a[16][16], const float b[1
 }
 
 static void ptx_mma(const PtxMachine *m, const PtxOp *op, uint64_t (*reg)[LANES], bool wrong) {
-        static float halves[1 << 16];
-        static bool known;
         float a[16][16], b[16][8], d[16][8];
-        for (uint32_t i = 0; !known && i < 1 << 16; i++)
-                halves[i] = ptx_half(i);
-        known = true;
         for (unsigned lane = 0; lane < LANES; lane++) {
                 unsigned group = lane >> 2, in_group = lane % 4;
                 for (unsigned i = 0; i < 8; i++) {
                         bool upper = i < 2 || (i >= 4 && i < 6);
                         unsigned row = upper ? group : group + 8,
                                  column = in_group * 2 + (i & 1) + (i >= 4 ? 8 : 0);
-                        a[row][column] = halves[reg[op->mma[4 + i / 2]][lane] >> (i & 1) * 16 & 0xffff];
+                        a[row][column] = ptx_half(reg[op->mma[4 + i / 2]][lane], i & 1);
                 }
                 for (unsigned i = 0; i < 4; i++)
                         b[in_group * 2 + (i & 1) + (i >= 2 ? 8 : 0)][group] =
-                                halves[reg[op->mma[8 + i / 2]][lane] >> (i & 1) * 16 & 0xffff];
+                                ptx_half(reg[op->mma[8 + i / 2]][lane], i & 1);
                 for (unsigned i = 0; i < 4; i++) {
                         uint32_t word = (uint32_t)reg[op->more[i]][lane];
                         memcpy(&d[i < 2 ? group : group + 8][in_group * 2 + (i & 1)], &word, sizeof word);

@@ -317,6 +317,33 @@ TEST(executes) {
         ASSERT_EQ(words[12], ~30U);
 }
 
+/* Sixteen products of such an f16 and 1, and 0 or more: the bits of the f32. */
+TEST(multiplies_all_kinds_of_f16) {
+        static const struct { uint32_t half, sum; } cases[] = {
+                { 0x3c00, 0x41800000 }, { 0xbc00, 0xc1800000 }, { 0x3555, 0x40aaa000 }, { 0x0000, 0 },
+                { 0x0001, 0x35800000 }, { 0x8001, 0xb5800000 }, { 0x03ff, 0x3a7fc000 },
+                { 0x0400, 0x3a800000 }, { 0x7bff, 0x497fe000 }, { 0x7c00, 0x7f800000 },
+                { 0xfc00, 0xff800000 },
+        };
+        const Cuda *c = begin("gpus 1\n");
+        CudaPointer p;
+        uint32_t bits;
+        ASSERT_EQ(c->alloc(&p, 4), OK);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _free_ char *body = xasprintf("mov.u32 %%a, 0x%x;\nmov.u32 %%b, 0x3c003c00;\n"
+                                              ".reg .b32 %%d<4>;\nmov.u32 %%d0, 0;\nmov.u32 %%d1, 0;\n"
+                                              "mov.u32 %%d2, 0;\nmov.u32 %%d3, 0;\n%s {%%d0,%%d1,%%d2,%%d3}, "
+                                              "%s, {%%b,%%b}, {%%d0,%%d1,%%d2,%%d3};\n"
+                                              "st.global.u32 [%%p], %%d3;\n",
+                                              cases[i].half << 16 | cases[i].half, MMA, FOUR);
+                ASSERT_EQ(run(c, kernel(c, body), 32, p), OK);
+                ASSERT_EQ(c->to_host(&bits, p, 4, NULL), OK);
+                ASSERT_EQ(c->finish(NULL), OK);
+                if (bits != cases[i].sum)
+                        FAIL("%x: %x, not %x", cases[i].half, bits, cases[i].sum);
+        }
+}
+
 /* ---- times ---- */
 
 static double copy_ms(const Cuda *c, CudaPointer to, void *to_context, CudaPointer from, void *from_context,
