@@ -380,6 +380,25 @@ static void change_registers(Mutants *m, const char *at, size_t length) {
         }
 }
 
+/* Names alone decide nothing: under those of the other kernel each does what its text says. */
+TEST(names_do_not_count) {
+        const Cuda *c = cuda_begin(GPU);
+        const char *fill = strstr(prove_ptx, "ns_fill("), *product = strstr(prove_ptx, "ns_product(");
+        void *function;
+        Bench b;
+        ASSERT_TRUE(fill && product);
+        _free_ char *text = xasprintf("%.*sxs%.*sns_fill%s", (int)(fill - prove_ptx), prove_ptx,
+                                      (int)(product - fill - 2), fill + 2, product + strlen("ns_product"));
+        ASSERT_EQ(bench_begin(&b, c, text), 500);       /* CUDA_ERROR_NOT_FOUND */
+        ASSERT_EQ(c->function(&function, b.module, "ns_fill"), 0);
+        b.product = function;
+        ASSERT_EQ(c->function(&b.fill, b.module, "xs_fill"), 0);
+        ASSERT_EQ(c->function(&b.verify, b.module, "ns_verify"), 0);
+        ASSERT_EQ(fills(&b, 100, SALT, 3, 64), 0);
+        ASSERT_EQ(multiplies(&b, 3, 7, 3, 96), 0);
+        bench_end(&b);
+}
+
 TEST(each_instruction_counts) {
         Mutants m = { .cuda = cuda_begin(GPU) };
         unsigned statements = 0;
