@@ -50,13 +50,13 @@ table == "instance-types" {
               number(cards[1], -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " number($13, -1) ", " hex($14) ", " step " },"
 }
 table == "gpus" {
-        fields(12)
+        fields(13)
         if (length($1) != 4) fail("not a device id: " $1)
         ordered($1)
         if (n == 1) print "const GpuModel gpu_models[] = {"
         board = $8 == "" ? "NONE" : $8 == "pci" ? "NVSWITCH" : $8 == "nvlink5" ? "NVLINK5" : $8 == "tray" ? "TRAY" : fail("no such board: " $8)
         print "        { " hex($1) ", " word($2) ", " one_of("generation", $3) ", " word($4) ", " yes($5) ", " one_of("modules", $6) ", " yes($7) ", GPU_CLASS_" board ", " \
-              number($9, 0) ", " yes($10) ", " yes($11) ", " number($12, 0) " },"
+              number($9, 0) ", " yes($10) ", " yes($11) ", " number($12, 0) ", " number($13, 0) " },"
 }
 table == "requirements" {
         fields(9)

@@ -138,6 +138,7 @@ typedef struct GpuModel {
         bool fabric;                    /* NVML tells its fabric state */
         bool mig_resets;                /* a change of MIG mode needs a reset */
         unsigned nvlinks;               /* of each; 0: none */
+        unsigned bandwidth;             /* of its memory by the data sheet, GB/s; 0: not known */
 } GpuModel;
 /* NULL: not in the table */
 const GpuModel *gpu_model_find(unsigned device);

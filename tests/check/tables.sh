@@ -22,7 +22,7 @@ gpus~s/^(20b0,a100-40gb),ampere/\1,amper/~not one of volta turing ampere ada hop
 gpus~/^2901/s/,open,/,opne,/~not one of open proprietary: opne
 gpus~/^2330/s/,pci,/,pcie,/~no such board: pcie
 gpus~/^2330/s/,yes,/,y,/~neither yes nor empty: y
-gpus~/^2330/s/,18$/,,18/~want 12 cells, found 13
+gpus~/^2330/s/,18,/,,18,/~want 13 cells, found 14
 hbm-chips~s/^31,/3g,/~not two hexadecimal digits: 3g
 instance-types~/^p5.48xlarge/s/,pci,/,pcie,/~not one of none pci nvl5-host nvl5-offhost: pcie
 instance-types~/^p5.48xlarge/s/,x86_64,/,x86-64,/~not one of x86_64 arm64: x86-64
