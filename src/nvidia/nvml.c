@@ -62,7 +62,7 @@ typedef struct ComputeProfileInfo {
 /* NVML_FI_DEV_GET_GPU_RECOVERY_ACTION; NVML_VALUE_TYPE_UNSIGNED_INT, …_LONG, …_LONG_LONG, by driver */
 enum { FIELD_RECOVERY = 230, TYPE_UINT = 1, TYPE_ULONG, TYPE_ULLONG };
 /* nvmlMemoryErrorType_t, nvmlEccCounterType_t */
-enum { ERROR_UNCORRECTED = 1, COUNTER_VOLATILE = 0 };
+enum { ERROR_UNCORRECTED = 1, COUNTER_VOLATILE = 0, LINK_RECOVERY = 1 };
 
 /* nvmlFieldValue_t */
 typedef struct FieldValue {
@@ -161,6 +161,8 @@ _Static_assert(STRUCT_VERSION(ProfileInfo2, 2) == 0x02000098, "as pynvml.py has 
         X(unsigned, errors, "?nvmlDeviceGetTotalEccErrors",                                              \
           (NvmlDevice device, unsigned type, unsigned counter, unsigned long long *ret))                 \
         X(unsigned, link, "?nvmlDeviceGetNvLinkState", (NvmlDevice device, unsigned link, unsigned *ret))\
+        X(unsigned, link_errors, "?nvmlDeviceGetNvLinkErrorCounter",                                     \
+          (NvmlDevice device, unsigned link, unsigned counter, unsigned long long *ret))                 \
         X(unsigned, reasons, "?nvmlDeviceGetCurrentClocksEventReasons",                                  \
           (NvmlDevice device, unsigned long long *ret))                                                  \
         X(unsigned, old_reasons, "?nvmlDeviceGetCurrentClocksThrottleReasons",                           \
@@ -635,6 +637,14 @@ int nvml_retired_pages(NvmlDevice device, bool *ret_pending) {
 int nvml_uncorrected_errors(NvmlDevice device, uint64_t *ret) {
         unsigned long long n = 0;
         int code = CALL(errors, device, ERROR_UNCORRECTED, COUNTER_VOLATILE, &n);
+        if (code == NVML_OK)
+                *ret = n;
+        return code;
+}
+
+int nvml_link_recoveries(NvmlDevice device, unsigned link, uint64_t *ret) {
+        unsigned long long n = 0;
+        int code = CALL(link_errors, device, link, LINK_RECOVERY, &n);
         if (code == NVML_OK)
                 *ret = n;
         return code;

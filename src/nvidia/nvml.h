@@ -149,6 +149,8 @@ _must_check_ _nonnull_ int nvml_retired_pages(NvmlDevice device, bool *ret_pendi
 _must_check_ _nonnull_ int nvml_uncorrected_errors(NvmlDevice device, uint64_t *ret);
 
 _must_check_ _nonnull_ int nvml_link_is_up(NvmlDevice device, unsigned link, bool *ret);
+/* How often it was trained again after errors. */
+_must_check_ _nonnull_ int nvml_link_recoveries(NvmlDevice device, unsigned link, uint64_t *ret);
 
 enum { /* nvmlClocksEventReason…, those that are faults */
        NVML_CLOCKS_HW_SLOWDOWN = 0x08,

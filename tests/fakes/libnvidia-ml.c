@@ -24,6 +24,7 @@
  *   rows GPU pending | failed      row remapping (not on models before Ampere, nor in MIG mode)
  *   pages GPU pending              retirement of pages (only there)
  *   ecc GPU N                      uncorrected errors since the driver was loaded
+ *   recoveries GPU N               of each NVLink from errors, since the driver was loaded
  *   links GPU 4,5 | all [20x]      NVLinks that are down, always or in the first so many answers
  *   links-need PATH                all are, until it is there: A100's are trained by fabric manager; in MIG
  *                                  mode A100's are down in any case
@@ -173,7 +174,7 @@ typedef struct Gpu {
         char address[16];
         Step steps[STEPS_MAX]; unsigned n_steps;
         unsigned char uuid[16]; unsigned clique, health, summary;
-        unsigned recovery, recovery_type, pending_rows, failed_rows, pages, ecc;
+        unsigned recovery, recovery_type, pending_rows, failed_rows, pages, ecc, recoveries;
         unsigned links_down, links_times, reasons, reasons_times;
         unsigned current, pending, persistence, boost, boost_default, memory, graphics;
         Instance instances[INSTANCES_MAX]; unsigned n_instances;
@@ -321,7 +322,7 @@ static void add_gpu(Fake *f, const char *address) {
 }
 
 static bool is_health(const char *key) {
-        static const char *const keys[] = { "health", "recovery", "rows", "pages", "ecc", "links", "reasons" };
+        static const char *const keys[] = { "health", "recovery", "rows", "pages", "ecc", "recoveries", "links", "reasons" };
         for (size_t i = 0; i < COUNT(keys); i++)
                 if (strcmp(keys[i], key) == 0)
                         return true;
@@ -355,6 +356,8 @@ static void set_health(Fake *f, const char *key, int which, const char *value, c
                         g->pages = 1;
                 else if (strcmp(key, "ecc") == 0)
                         g->ecc = number;
+                else if (strcmp(key, "recoveries") == 0)
+                        g->recoveries = number;
                 else if (strcmp(key, "links") == 0) {
                         g->links_down = parse_bits(value);
                         g->links_times = more ? (unsigned)atoi(more) : 0;
@@ -1165,6 +1168,14 @@ FUNCTION(nvmlDeviceGetNvLinkState, Device d, unsigned link, unsigned *ret) {
         if (link >= f.model->nvlinks)
                 END(INVALID_ARGUMENT);
         *ret = trained && !down && !(f.model->ampere && g->current);
+        END(OK);
+}
+
+FUNCTION(nvmlDeviceGetNvLinkErrorCounter, Device d, unsigned link, unsigned counter, unsigned long long *ret) {
+        BEGIN("nvmlDeviceGetNvLinkErrorCounter", gpu_of(d), NULL);
+        if (link >= f.model->nvlinks)
+                END(INVALID_ARGUMENT);
+        *ret = counter == 1 ? f.gpus[gpu_of(d)].recoveries : 1234;      /* replays happen */
         END(OK);
 }
 
