@@ -5,6 +5,7 @@
 # make check-everyday | make check-rest [PART=2] (both are what CI runs) | make torture | make test T="tests/unit/test-toml.c tests/boot/no-config.sh" (tests/README.md)
 prefix       ?= /usr
 bindir       ?= $(prefix)/bin
+libexecdir   ?= $(prefix)/libexec
 unitdir      ?= $(prefix)/lib/systemd/system
 presetdir    ?= $(prefix)/lib/systemd/system-preset
 rulesdir     ?= $(prefix)/lib/udev/rules.d
@@ -85,18 +86,19 @@ Q            := @
 say           = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
-all: $(O)/nodestrap
+all: $(O)/nodestrap $(O)/nodestrap-prove
 .PHONY: all demo check check-unit check-plain check-files check-guests check-boot check-vm check-cluster check-arm64 check-everyday check-rest torture test test-programs guest-programs \
         images package deb rpm bench check-device fuzz install clean sizes pure lint words valgrind deps deps-test
-$(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
+$(LIB): $(filter-out $(O)/src/main.o $(O)/src/prove/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 $(O)/nodestrap: WHOLE = $(if $(LTO),$(HARDENING) $(PROTECTION) $(LTO))
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
+$(O)/nodestrap-prove: $(filter $(O)/src/prove/%,$(OBJS))        # a process of its own, which alone loads libcuda
 $(TESTS) $(HELPERS): %: %.o $(LIB)
 $(FUZZ): %: %.o $(O)/tests/fuzz/replay.o $(LIB)
-$(O)/nodestrap $(TESTS) $(HELPERS) $(FUZZ):
+$(O)/nodestrap $(O)/nodestrap-prove $(TESTS) $(HELPERS) $(FUZZ):
 	$(call say,LD,$@)$(LINK)
-$(TESTS): | $(FAKES)
+$(TESTS): | $(FAKES) $(O)/nodestrap-prove
 $(FAKES): $(O)/%.so.1: %.c Makefile
 	$(Q)mkdir -p $(@D)
 	$(call say,LD,$@)$(COMPILE) -MF $@.d -fPIC -fvisibility=hidden -shared -Wl,-soname,$(@F) -o $@ $<
@@ -120,7 +122,7 @@ SLOW         := %/storage-vm.sh %/gpu-failures.sh %/gpu-naive.sh %/storage-bad.s
 in_order      = $(filter $(SLOW),$(1)) $(filter-out $(SLOW),$(1))
 # These mostly wait, for a time to be over or for somebody who never answers: beside the others they cost nothing.
 WAITING      := %/check/accel.sh %/check/bad-services.sh %/check/bundle.sh %/check/boot-hook.sh %/check/interfaces.sh %/check/plan-diff.sh %/check/token.sh %/check/wait.sh \
-                %/test-apply %/test-fabric %/test-health-gpu %/test-mig %/test-run %/test-storage-host %/test-sysctl %/test-unit %/test-work \
+                %/test-apply %/test-fabric %/test-health-gpu %/test-mig %/test-prove %/test-prove-gpus %/test-run %/test-storage-host %/test-sysctl %/test-unit %/test-work \
                 %/gpu-hangs.sh %/gpu-license.sh %/network-never.sh %/imds-down.sh %/devices-fabric-never.sh %/volumes-never.sh \
                 %/cluster/wait.sh %/cluster/tainted.sh %/vm/frozen-disk.sh %/kubelet-recovers.sh %/interfaces-bookworm.sh
 # LEFT_OUT names scripts that another run has.
@@ -130,7 +132,7 @@ JOBS          = 2
 check-boot check-vm check-cluster check-guests check-files: JOBS = 3
 run_all       = $(TAP) -j $(JOBS) -w "$(filter $(WAITING),$(1))" $(call in_order,$(filter-out $(WAITING),$(1)))
 
-guest-programs: $(O)/nodestrap $(HELPERS) $(FAKES)
+guest-programs: $(O)/nodestrap $(O)/nodestrap-prove $(HELPERS) $(FAKES)
 test-programs: guest-programs $(TESTS) $(FUZZ)
 check: test-programs pure                # what is not made yet for guests is not made here, but where nothing may be skipped
 	$(Q)NODESTRAP_TEST_NO_BUILD=$${NODESTRAP_TEST_NO_BUILD-$$((1 - $${NODESTRAP_TEST_REQUIRE:-0}))} \
@@ -180,8 +182,10 @@ sizes:                                   # the ten longest functions, then count
 	@ctags -x --c-kinds=f --fields=+e --_xformat='%{end} %n %N %F' -R src | awk '{print $$1-$$2+1, $$3, $$4}' | sort -n \
 	  | awk '{n[NR]=$$1; l[NR]=$$0} END {for (i=NR; i>NR-10 && i>0; i--) print l[i]; print NR, n[int(NR/2)+1], n[int(NR*.9)+1]}'
 BINARY       ?= $(O)/nodestrap
-install: $(BINARY)
+PROVE_BINARY ?= $(or $(firstword $(wildcard $(BINARY)-prove $(dir $(BINARY))../libexec/nodestrap/nodestrap-prove)),$(O)/nodestrap-prove)
+install: $(BINARY) $(PROVE_BINARY)
 	$(INSTALL) -D -m 0755 $(BINARY) $(DESTDIR)$(bindir)/nodestrap
+	$(INSTALL) -D -m 0755 $(PROVE_BINARY) $(DESTDIR)$(libexecdir)/nodestrap/nodestrap-prove
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir) units/*.service units/*.path units/*.timer units/*.target
 	for d in units/*.service.d; do $(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir)/$${d#units/} $$d/*.conf || exit; done
 	cd units/systemd && find . -name '*.conf' -exec $(INSTALL) -D -m 0644 {} $(DESTDIR)$(prefix)/lib/nodestrap/systemd/{} \;

@@ -48,7 +48,7 @@ esac
 [ "$format" = unknown ] || libraries=/usr/lib/$(${CC:-cc} -print-multiarch)
 libraries() {   # HOW
         while read -r soname; do
-                case $soname in libnvidia-*) echo "$soname optional"; continue;; esac   # the driver's, whatever this machine has
+                case $soname in libnvidia-*|libcuda.*) echo "$soname optional"; continue;; esac   # the driver's, whatever this machine has
                 [ "$format" != unknown ] || { echo "$soname $1"; continue; }
                 # Where a cross compiler has a library of its own besides, it is the other architecture's package that nodes have.
                 path=$(ls "$libraries/$soname" 2>/dev/null) || path=$(${CC:-cc} -print-file-name="$soname")

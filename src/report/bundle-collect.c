@@ -80,7 +80,8 @@ static const struct ListRow { const char *name, *directory, *attributes; } lists
         "nodestrap-event.path nodeadm-config nodeadm-run containerd kubelet soci-snapshotter"
 #define GPU_UNITS                                                                              \
         "nvidia-persistenced nvidia-fabricmanager nvidia-imex nvidia-setup nvidia-kmod-load "  \
-        "nvidia-driver-resolve nvidia-cdi-refresh.path nvidia-cdi-refresh set-nvidia-clocks"
+        "nvidia-driver-resolve nvidia-cdi-refresh.path nvidia-cdi-refresh set-nvidia-clocks "  \
+        "nodestrap-prove@*"
 
 /* Argument vectors, split at blanks; never a shell. The slowest come last. */
 static const struct ProgramRow { const char *name, *command; } programs[] = {

@@ -38,7 +38,7 @@ else skip "the same files as in the Debian package" "none in build/package, or a
 files() { rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms}\n]' "$1"; }
 try "nobody but root writes, nothing is setuid" is "$(files "$rpm" | grep -vE ' (d|-)rw[x-]r-[x-]r-[x-]$')" ''
 requires=$(rpm -qpR "$rpm"; rpm -qp --recommends "$rpm")
-loaded() { { readelf -d "$W/tree/usr/bin/nodestrap" | sed -n 's/.*NEEDED.*\[\(lib.*\)\]/\1/p'; grep -rhoE '"lib[a-z]+\.so\.[0-9]"' "$top/src" | tr -d '"' | grep -v libnvidia; } | sort -u; }
+loaded() { { readelf -d "$W/tree/usr/bin/nodestrap" | sed -n 's/.*NEEDED.*\[\(lib.*\)\]/\1/p'; grep -rhoE '"lib[a-z]+\.so\.[0-9]"' "$top/src" | tr -d '"' | grep -v -e libnvidia -e libcuda; } | sort -u; }
 try "it requires what it links and what it loads" is "$(loaded | while read -r l; do grep -qxF "$l()(64bit)" <<<"$requires" || echo "$l"; done)" ''
 try "it recommends what a plan calls" is "$(for p in mdadm xfsprogs kmod dosfstools; do grep -x $p <<<"$requires"; done | xargs)" "mdadm xfsprogs kmod"
 unknown=unknown; ! rpm -q rpm >/dev/null 2>&1 || unknown=''
