@@ -34,6 +34,7 @@ typedef enum GpuDirect {
         GPU_DIRECT_AUTO, GPU_DIRECT_ON, GPU_DIRECT_OFF, _GPU_DIRECT_INVALID = -22
 } GpuDirect;
 typedef enum HealthPolicy { HEALTH_WARN, HEALTH_REQUIRE, HEALTH_OFF, _HEALTH_INVALID = -22 } HealthPolicy;
+typedef enum ProveMode { PROVE_OFF, PROVE_QUICK, _PROVE_INVALID = -22 } ProveMode;
 typedef enum FailurePolicy {
         FAILURE_HOLD, FAILURE_JOIN_TAINTED, FAILURE_REBOOT, FAILURE_POWER_OFF, _FAILURE_INVALID = -22
 } FailurePolicy;
@@ -123,6 +124,7 @@ typedef struct Nvidia {
         bool imex_label;                /* register the node with the clique as a label */
         MemoryMode memory; Clocks clocks; HealthPolicy health;
         GpuDirect gpu_direct;           /* over EFA */
+        ProveMode prove; uint64_t prove_timeout_usec;
 } Nvidia;
 static inline bool nvidia_mig_is_off(const Nvidia *n) {
         return n->n_mig == 1 && n->mig->n_profiles == 0;

@@ -260,6 +260,8 @@ static const struct Dependent {
         /* plan_hands_off() of plan/nvidia.c warns of the others, where there are GPUs */
         NVIDIA_OFF(".fabric.gate"), NVIDIA_OFF(".fabric.timeout"), NVIDIA_OFF(".memoryMode"),
         NVIDIA_OFF(".health"), NVIDIA_OFF(".gpuDirect"),
+        NVIDIA_OFF(".prove"), NVIDIA_OFF(".proveTimeout"),
+        { NVIDIA ".proveTimeout", NVIDIA ".prove", "quick", NULL, "has no effect without prove: quick" },
 };
 /* "off", false and 0 do not contradict another "off". */
 static bool says_something(const json_t *value) {

@@ -21,6 +21,7 @@ DEFINE_STRING_TABLE(memory_mode, MemoryMode, "auto", "driver", "numa")
 static const char *const clocks_table[] = { "auto", "max", "default" };
 static const char *const gpu_direct_table[] = { "auto", "on", "off" };
 static const char *const health_policy_table[] = { "warn", "require", "off" };
+static const char *const prove_mode_table[] = { "off", "quick" };
 DEFINE_STRING_TABLE(failure_policy, FailurePolicy, "hold", "join-tainted", "reboot", "poweroff")
 
 static const char *const storage_strategy_table[] = { NULL, "RAID0", "RAID10", "Mount" };
@@ -272,6 +273,11 @@ static const Field nvidia_fields[] = {
           AT(ENUM, nvidia.health), OURS("require") },
         { FIELD("gpuDirect", "Must EFA reach GPU memory? off: do not check, set no driver option."),
           NAMES(gpu_direct_table), AT(ENUM, nvidia.gpu_direct), OURS("on") },
+        { FIELD("prove", "Test the memory, the arithmetic and the links of the GPUs before kubelet starts?"),
+          NAMES(prove_mode_table), AT(ENUM, nvidia.prove), OURS("quick") },
+        { FIELD("proveTimeout", "How long that test may take, from 5s to 1h."), .fallback = "60s",
+          .pattern = "^([0-9]+(ms|s|m|h)?)+$|^$", BOUND(STRING, nvidia.prove_timeout_usec, bind_timespan),
+          OURS("90s") },
         {}
 };
 

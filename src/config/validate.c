@@ -211,6 +211,12 @@ static bool is_timespan(const char *s) {
         return !*s || (parse_timespan(s, &usec) >= 0 && usec > 0);
 }
 
+/* Long enough for CUDA to start, and at most what a person waits for. */
+static bool is_test_time(const char *s) {
+        uint64_t usec;
+        return !*s || (parse_timespan(s, &usec) >= 0 && usec >= 5 * USEC_PER_SEC && usec <= 3600 * USEC_PER_SEC);
+}
+
 /* "19,19,19": profiles as nvidia-smi takes them, by name or by number. */
 static bool is_profile(const char *s, size_t n) {
         _free_ char *word = xstrndup(s, n);
@@ -416,6 +422,8 @@ static const Rule rules[] = {
         { "spec.instance.hugePages.pages[].count", is_present, "is missing: the number of pages" },
         TEXT("spec.accelerator.nvidia.fabric.timeout", is_timespan,
              "must be a time span above zero, such as 90s or 5m"),
+        TEXT("spec.accelerator.nvidia.proveTimeout", is_test_time,
+             "must be a time span from 5s to 1h, such as 90s"),
         { "spec.accelerator.nvidia.imex.nodes", is_given_for_imex_host,
           "is missing or empty: mode host needs the addresses of all nodes of the domain" },
         { "spec.accelerator.nvidia.imex.nodes", names_each_node_once,

@@ -129,7 +129,7 @@ DECODER_ONLY = {
     "spec.instance.network.nameservers": "one word each", "spec.instance.network.domains": "one word each",
     "spec.instance.hugePages.mode": "needs pages", "spec.instance.hugePages.pages": "items are whole", "spec.instance.hugePages.pages[]": "items are whole",
     "spec.instance.hugePages.pages[].size": "a power of two in bounds", "spec.instance.hugePages.pages[].count": "needed",
-    "spec.instance.sysctl": "names of settings", "spec.accelerator.nvidia.fabric.timeout": "a time span",
+    "spec.instance.sysctl": "names of settings", "spec.accelerator.nvidia.fabric.timeout": "a time span", "spec.accelerator.nvidia.proveTimeout": "a time span",
     "spec.accelerator.nvidia.imex.mode": "needs nodes", "spec.accelerator.nvidia.imex.nodes[]": "one word", "spec.accelerator.nvidia.imex.nodes": "one word each",
     "spec.accelerator.nvidia.mig": "profiles", "spec.accelerator.nvidia.mig[]": "profiles",
     "spec.accelerator.nvidia.mig[].profiles": "names of profiles", "spec.accelerator.nvidia.mig[].profiles.*": "names of profiles",

@@ -117,6 +117,8 @@ TEST(binds_every_field) {
                 "      memoryMode: numa\n"
                 "      clocks: max\n"
                 "      gpuDirect: on\n"
+                "      prove: quick\n"
+                "      proveTimeout: 2m\n"
                 "  featureGates: {InstanceIdNodeName: on, FastImagePull: true, OSManagedNoManageENIs: Y}\n"
                 "  failurePolicy: join-tainted\n");
         const Config *c = l.config;
@@ -124,7 +126,9 @@ TEST(binds_every_field) {
                      "a, line 17: spec.accelerator.nvidia.fabric.gate: no-effect: has no effect with nvidia.mode: off\n"
                      "a, line 17: spec.accelerator.nvidia.fabric.timeout: no-effect: has no effect with nvidia.mode: off\n"
                      "a, line 20: spec.accelerator.nvidia.memoryMode: no-effect: has no effect with nvidia.mode: off\n"
-                     "a, line 22: spec.accelerator.nvidia.gpuDirect: no-effect: has no effect with nvidia.mode: off\n");
+                     "a, line 22: spec.accelerator.nvidia.gpuDirect: no-effect: has no effect with nvidia.mode: off\n"
+                     "a, line 23: spec.accelerator.nvidia.prove: no-effect: has no effect with nvidia.mode: off\n"
+                     "a, line 24: spec.accelerator.nvidia.proveTimeout: no-effect: has no effect with nvidia.mode: off\n");
         ASSERT_EQ(l.r, 0);
         ASSERT_STREQ(c->cluster.name, "c");
         ASSERT_STREQ(c->cluster.endpoint, "https://e");
@@ -184,6 +188,8 @@ TEST(binds_every_field) {
         ASSERT_STREQ(c->nvidia.mig[1].profiles[0].name, "19");
         ASSERT_EQ(c->nvidia.memory, MEMORY_NUMA);
         ASSERT_EQ(c->nvidia.clocks, CLOCKS_MAX);
+        ASSERT_EQ(c->nvidia.prove, PROVE_QUICK);
+        ASSERT_EQ(c->nvidia.prove_timeout_usec, 120000000);
         ASSERT_TRUE(c->gates.instance_id_node_name && c->gates.fast_image_pull && c->gates.no_manage_enis);
         ASSERT_EQ(c->failure_policy, FAILURE_JOIN_TAINTED);
 }
@@ -199,6 +205,8 @@ TEST(has_defaults) {
         ASSERT_EQ(c->instance.hugepages.mode, HUGEPAGES_KEEP);
         ASSERT_TRUE(c->instance.mtu == 0 && c->instance.tuning == TUNING_AUDIT);
         ASSERT_EQ(c->nvidia.fabric_timeout_usec, 300000000);
+        ASSERT_EQ(c->nvidia.prove, PROVE_OFF);
+        ASSERT_EQ(c->nvidia.prove_timeout_usec, 60000000);
         ASSERT_EQ(c->nvidia.imex_channels, 2048);
         ASSERT_EQ(c->nvidia.n_mig, 0);
         ASSERT_EQ(c->failure_policy, FAILURE_HOLD);
@@ -642,6 +650,9 @@ TEST(contradictions) {
         expect_accepted("  accelerator: {nvidia: {imex: {channels: 0}}}\n", NULL);
         expect_accepted("  accelerator: {nvidia: {imex: {createChannel0: true}}}\n", NULL);
         expect_error("  accelerator: {nvidia: {fabric: {timeout: 5 minutes}}}\n", "spec.accelerator.nvidia.fabric.timeout: ");
+        expect_error("  accelerator: {nvidia: {prove: quick, proveTimeout: 500ms}}\n", "spec.accelerator.nvidia.proveTimeout: must be a time span from 5s to 1h");
+        expect_error("  accelerator: {nvidia: {prove: quick, proveTimeout: 100h}}\n", "spec.accelerator.nvidia.proveTimeout: must be a time span from 5s to 1h");
+        expect_error("  accelerator: {nvidia: {prove: long}}\n", "spec.accelerator.nvidia.prove: ");
 }
 
 /* A value that kubelet refuses is refused here, unless kubelet is told not to look. */
@@ -777,6 +788,7 @@ TEST(what_waits_for_another_word) {
                 { "spec.accelerator.nvidia.health", "accelerator: {nvidia: {mode: off, health: require}}" },
                 { "spec.accelerator.nvidia.fabric.timeout", "accelerator: {nvidia: {mode: off, fabric: {timeout: 9m}}}" },
                 { "spec.accelerator.nvidia.gpuDirect", "accelerator: {nvidia: {mode: off, gpuDirect: on}}" },
+                { "spec.accelerator.nvidia.proveTimeout", "accelerator: {nvidia: {proveTimeout: 9m}}" },
                 { "spec.kubelet.maxPodsExpression", "kubelet: {maxPodsExpression: max_pods + 1, config: {maxPods: 9}}" },
                 { "spec.kubelet.maxPodsExpression", "kubelet: {maxPodsExpression: max_pods + 1, flags: [--v=2 --max_pods=9]}" },
         };
