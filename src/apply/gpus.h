@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 #include "apply/work.h"
-#include "nvidia/nvml.h"
+#include "health/health.h"
 
 /* nvml_open() with at least device.count GPUs; otherwise -EIO and the reason. */
 _must_check_ _nonnull_ int gpus_look(Work *w, NvmlGpus *ret, NvmlTrouble *ret_trouble);
 _must_check_ _nonnull_ int gpus_open(Work *w, NvmlGpus *ret);
 _nonnull_ int gpus_fail(Work *w, const NvmlTrouble *trouble);
 _malloc_ _nonnull_ char *gpu_name(const NvmlGpus *gpus, size_t i);
+
+/* health.c: what a step with findings says of them */
+
+/* For Result.found; a new reference. */
+_must_check_ _nonnull_ json_t *findings_json(const Work *w, const Findings *f);
+/* Keeps them, and found, for the case that the step hangs from here on. */
+_nonnull(1, 2) void findings_draft(Work *w, const Findings *f, json_t *found);
+/* A warning for each; < 0 if one of them is a failure. */
+_must_check_ _nonnull_ int findings_judge(Work *w, const Findings *f);
 
 /* gpu-names.c: the devices of NVML, and a digest that lets a step skip itself */
 

@@ -25,8 +25,8 @@ static bool looks_at(const Check *c, HealthLook look) {
         return c->looks >> look & 1;
 }
 
-static int gpu_index(const Check *c, const char *address) {
-        char **seen = c->w->action->device.seen;
+static int gpu_index(const Work *w, const char *address) {
+        char **seen = w->action->device.seen;
         for (int i = 0; seen && seen[i]; i++)
                 if (streq(seen[i], address))
                         return i;
@@ -34,22 +34,29 @@ static int gpu_index(const Check *c, const char *address) {
 }
 
 /* "GPU 3 (0000:86:00.0): 2 of 18 NVLinks are down …" */
-static char *finding_line(const Check *c, const Finding *f) {
-        int gpu = gpu_index(c, f->address);
+static char *finding_line(const Work *w, const Finding *f) {
+        int gpu = gpu_index(w, f->address);
         if (gpu >= 0)
                 return xasprintf("GPU %d (%s): %s", gpu, f->address, f->text);
         bool named = !*f->address || strstr(f->text, f->address);
         return xasprintf("%s%s%s", named ? "" : f->address, named ? "" : ": ", f->text);
 }
 
-static json_t *finding_json(const Check *c, const Finding *f) {
-        int gpu = gpu_index(c, f->address);
-        _free_ char *line = finding_line(c, f);
+static json_t *finding_json(const Work *w, const Finding *f) {
+        int gpu = gpu_index(w, f->address);
+        _free_ char *line = finding_line(w, f);
         json_t *j = json_pack("{ss ss sb}", "word", f->word, "address", f->address, "unusable", f->unusable);
         json_set_text(j, "text", line);
         if (gpu >= 0)
                 json_object_set_new(j, "gpu", json_integer(gpu));
         return j;
+}
+
+json_t *findings_json(const Work *w, const Findings *f) {
+        json_t *all = json_array();
+        for (size_t i = 0; i < f->n; i++)
+                json_array_append_new(all, finding_json(w, &f->items[i]));
+        return all;
 }
 
 static json_t *gpu_json(const Check *c, int index, const char *address) {
@@ -65,9 +72,7 @@ static json_t *gpu_json(const Check *c, int index, const char *address) {
 /* Without answers of NVML, only GPUs with findings are listed. */
 static json_t *check_report(const Check *c) {
         const Action *a = c->w->action;
-        json_t *findings = json_array(), *gpus = json_array();
-        for (size_t i = 0; i < c->found.n; i++)
-                json_array_append_new(findings, finding_json(c, &c->found.items[i]));
+        json_t *findings = findings_json(c->w, &c->found), *gpus = json_array();
         for (int i = 0; a->device.seen && a->device.seen[i]; i++)
                 if (c->asked || ANY(f, c->found.items, c->found.n, streq(f->address, a->device.seen[i])))
                         json_array_append_new(gpus, gpu_json(c, i, a->device.seen[i]));
@@ -77,38 +82,37 @@ static json_t *check_report(const Check *c) {
         return report;
 }
 
-static const Finding *check_fatal(const Check *c, size_t *ret_more) {
+static const Finding *fatal_of(const Work *w, const Findings *f, size_t *ret_more) {
         const Finding *first = NULL;
         *ret_more = 0;
-        for (size_t i = 0; i < c->found.n; i++) {
-                if (c->w->action->lenient && !c->found.items[i].unusable)
+        for (size_t i = 0; i < f->n; i++) {
+                if (f->items[i].harmless || (w->action->lenient && !f->items[i].unusable))
                         continue;
                 *ret_more += first != NULL;
-                first = first ?: &c->found.items[i];
+                first = first ?: &f->items[i];
         }
         return first;
 }
 
 /* A sick GPU may stop answering, so earlier findings are kept. */
-static void check_draft(const Check *c) {
+void findings_draft(Work *w, const Findings *f, json_t *found) {
         size_t more = 0;
-        const Finding *fatal = check_fatal(c, &more), *first = fatal ?: c->found.items;
-        work_draft(c->w, check_report(c), fatal ? CAUSE_HEALTH : CAUSE_NONE,
-                   first ? finding_line(c, first) : NULL);
+        const Finding *fatal = fatal_of(w, f, &more), *first = fatal ?: f->items;
+        work_draft(w, found, fatal ? CAUSE_HEALTH : CAUSE_NONE, first ? finding_line(w, first) : NULL);
 }
 
-static int check_judge(const Check *c) {
+int findings_judge(Work *w, const Findings *f) {
         size_t more = 0;
-        const Finding *first = check_fatal(c, &more);
-        for (size_t i = 0; i < c->found.n; i++) {
-                _free_ char *line = finding_line(c, &c->found.items[i]);
-                diag_warn_at(&c->w->warnings, c->found.items[i].word, NULL, c->w->action->id, "%s", line);
+        const Finding *first = fatal_of(w, f, &more);
+        for (size_t i = 0; i < f->n; i++) {
+                _free_ char *line = finding_line(w, &f->items[i]);
+                diag_warn_at(&w->warnings, f->items[i].word, NULL, w->action->id, "%s", line);
         }
         if (!first)
                 return 0;
-        _free_ char *line = finding_line(c, first),
+        _free_ char *line = finding_line(w, first),
                     *rest = more > 0 ? xasprintf(" (and %zu more)", more) : NULL;
-        return work_fail(c->w, -EIO, CAUSE_HEALTH, "%s%s", line, rest ?: "");
+        return work_fail(w, -EIO, CAUSE_HEALTH, "%s%s", line, rest ?: "");
 }
 
 /* Needs no NVML, which may hang for the same reason. */
@@ -132,7 +136,7 @@ static void machine_look(Check *c) {
 
 static void tell_at(void *userdata, const char *gpu, const char *what) {
         const Check *c = userdata;
-        check_draft(c);
+        findings_draft(c->w, &c->found, check_report(c));
         work_at(c->w, "NVML did not answer when asked for %s of %s", what, gpu);
 }
 
@@ -179,9 +183,9 @@ int health_work(Work *w) {
                 c.looks |= look >= 0 ? 1U << look : 0;
         }
         machine_look(&c);
-        check_draft(&c);
+        findings_draft(w, &c.found, check_report(&c));
         bool alone = c.looks == 1U << HEALTH_LOOK_GPUDIRECT_REQUIRED; /* health: off */
-        int r = alone ? 0 : gpus_look_at(&c), k = check_judge(&c);
+        int r = alone ? 0 : gpus_look_at(&c), k = findings_judge(w, &c.found);
         w->found = check_report(&c);
         findings_done(&c.found);
         free(c.gpudirect);

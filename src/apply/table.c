@@ -56,6 +56,7 @@ const Executor executors[_ACTION_MAX] = {
         [ACTION_AWAIT_LICENSE]   = WORK(license_work, CAUSE_LICENSE, "no-license", .waits = true,
                                         .late = work_late),
         [ACTION_CHECK_HEALTH]    = WORK(health_work, CAUSE_NVML, "health", .waits = true, .late = work_late),
+        [ACTION_PROVE_GPUS]      = WORK(prove_work, CAUSE_HEALTH, "health"),
         [ACTION_SET_MIG_MODE]    = WORK(mig_mode_work, CAUSE_MIG, NULL),
         [ACTION_PARTITION_GPUS]  = WORK(partition_work, CAUSE_MIG, NULL),
         [ACTION_LIST_GPUS]       = WORK(list_work, CAUSE_NVIDIA_SMI, NULL, .waits = true),

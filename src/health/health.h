@@ -3,6 +3,7 @@
 /* Hardware health from the NVIDIA library, sysfs, procfs and the kernel log → Findings, each with a fixed
  * word, an address and a sentence. Read-only. An unreadable value is not a finding: a driver or kernel may be
  * too old. Every function may run on a thread and ends within a second or two. */
+#include "base/json.h"
 #include "base/root.h"
 #include "nvidia/nvml.h"
 
@@ -27,7 +28,9 @@ typedef struct Finding {
         char *address;  /* "0000:86:00.0"; "" for the machine as a whole */
         char *text;     /* a sentence: fact, meaning, advice */
         size_t fact;    /* 0, or size of the fact in text, if unusable */
-        bool unusable;  /* the vendor calls it unusable, or gpuDirect is on: a failure under each policy */
+        bool unusable;  /* the vendor calls it unusable, gpuDirect is on, or a test failed: a failure under
+                         * each policy */
+        bool harmless;  /* under none */
 } Finding;
 typedef struct Findings { Finding *items; size_t n; } Findings;     /* a zeroed one is empty */
 void findings_done(Findings *f);
@@ -79,3 +82,16 @@ _nonnull_ unsigned pci_id_at(const Root *root, const char *address);
 extern const unsigned char hbm_chips[];
 extern const size_t n_hbm_chips;
 bool pci_id_is_hbm_gpu(unsigned id);
+
+/* ---- prove.c ---- */
+/* The lines of nodestrap-prove, and facts to judge them by. */
+typedef struct ProveInput {
+        const char *text;               /* its lines, maybe cut */
+        const char *ended;              /* how it ended early: "signal"; NULL: by itself */
+        char *const *gpus;              /* addresses as in sysfs; NULL-terminated */
+        const char *users;              /* of GPUs, for messages; "": not known */
+        unsigned bandwidth;             /* of the memory, in GB/s by the data sheet; 0: not known */
+        bool links;                     /* NVLinks connect the GPUs */
+} ProveInput;
+/* Findings, and {"gpus": […], "prove": {"links": […], …}} for Result.found. */
+_must_check_ _nonnull_ json_t *prove_judge(const ProveInput *input, Findings *f);

@@ -42,6 +42,8 @@ typedef enum ActionType {
         ACTION_AWAIT_LICENSE,   /* target: "grid"; NVML: all device.count vGPUs have a licence */
         ACTION_CHECK_HEALTH,    /* target: "gpus"; device.parameters (HealthLook) on device.seen and
                                  * device.efa; lenient: only what the vendor calls unusable fails */
+        ACTION_PROVE_GPUS,      /* target: "gpus"; a test on device.seen, over links if device.nvlinks, and
+                                 * against device.bandwidth; lenient: only a wrong result or a hang fails */
         ACTION_SET_MIG_MODE,    /* target: "mig"; device.layouts; by a reset, before GPUs are in use */
         ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts, and MIG mode without a reset */
         ACTION_LIST_GPUS,       /* target: "nvidia-smi"; -L names device.count GPUs */
@@ -159,7 +161,8 @@ typedef struct Action {
                         unsigned count;
                         char **seen;    /* PCI addresses of this boot; not in the plan id */
                         char **efa;     /* check-health: of EFA functions */
-                        unsigned nvlinks; /* check-health: of each GPU; 0: not checked */
+                        unsigned nvlinks; /* check-health, prove-gpus: of each GPU; 0: not checked */
+                        unsigned bandwidth; /* prove-gpus: of the memory, GB/s; 0: not known */
                         char **parameters; /* check-driver: "ImexChannelCount=2048", as in
                                             * /proc/driver/nvidia/params; "…?": only a warning if unknown,
                                             * "…??": also if it is another value */
@@ -215,6 +218,9 @@ typedef enum Compare {
         COMPARE_FILE, COMPARE_BLOCK, COMPARE_LINK, COMPARE_REMOVAL, COMPARE_MANIFEST, COMPARE_STATE,
         COMPARE_SYSCTL, COMPARE_PAGES, COMPARE_MODULE, COMPARE_STEP, COMPARE_UNIT, COMPARE_RERUN,
 } Compare;
+
+/* prove-gpus: the deadline beyond proveTimeout, to kill a hanging test and to read the counters. */
+#define PROVE_MORE_SEC 30
 
 /* For report/device-report.c, from Result.found beside the values of tells. */
 enum { REPORTS_GPUS = 1 << 0, REPORTS_HEALTH = 1 << 1, REPORTS_PAGES = 1 << 2 };

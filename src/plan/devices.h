@@ -44,6 +44,7 @@ typedef struct Stack {
         bool nvlink5, switches, tray;   /* of the class */
         bool registers;                 /* GPUs register with a fabric, so that NVML reports their state */
         bool gate, runs_imex, bars_imex, uses_imex, channel, programs, health, gridd, license;
+        bool proves;                    /* set by stack_plan_steps(): not in MIG mode */
         bool divides, mig_resets;       /* set by stack_plan_steps() */
         MigLayout *layouts; size_t n_layouts;   /* moved into its step */
         char *mig;                      /* for people, or NULL */
@@ -55,5 +56,6 @@ typedef struct Stack {
 _nonnull_ void stack_decide(Stack *s);
 /* health.c: hardware checks */
 _nonnull_ void stack_fill_health(Stack *s, Action *a);
+_nonnull_ void stack_fill_prove(Stack *s, Action *a);
 /* All steps of this machine, with their dependencies. */
 _nonnull_ void stack_plan_steps(Stack *s);

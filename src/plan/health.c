@@ -31,6 +31,16 @@ static void describe(const Stack *s, Action *a) {
         RENEW(a->why, xstrdup(why[s->want->health]));
 }
 
+void stack_fill_prove(Stack *s, Action *a) {
+        a->device.count = s->gpus;
+        a->device.nvlinks = nvlinks_of(s);
+        a->device.bandwidth = s->host->gpus.model ? s->host->gpus.model->bandwidth : 0;
+        a->lenient = s->want->health != HEALTH_REQUIRE;
+        a->deadline_usec = s->want->prove_timeout_usec / USEC_PER_SEC * USEC_PER_SEC +
+                           PROVE_MORE_SEC * USEC_PER_SEC;
+        a->with = xstrdup(a->device.nvlinks > 0 ? "quick, with links" : "quick");
+}
+
 void stack_fill_health(Stack *s, Action *a) {
         a->device.count = s->gpus;
         a->device.nvlinks = nvlinks_of(s);

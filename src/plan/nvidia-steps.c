@@ -117,7 +117,7 @@ typedef enum StepName {
         STEP_MASK_IMEX, STEP_UNMASK_IMEX, STEP_SET_CLOCKS, STEP_CDI_REFRESH, STEP_MIG_MODE,
         STEP_PERSISTENCED, STEP_MLX5_CORE, STEP_MLX5_IB, STEP_IB_UMAD,
         STEP_UMAD, STEP_FABRIC_TURN, STEP_MANAGER, STEP_FABRIC,
-        STEP_GRIDD, STEP_LICENSE, STEP_HEALTH, STEP_MIG, STEP_LIST, STEP_CLOCKS, STEP_CHANNEL, STEP_CDI,
+        STEP_GRIDD, STEP_LICENSE, STEP_HEALTH, STEP_PROVE, STEP_MIG, STEP_LIST, STEP_CLOCKS, STEP_CHANNEL, STEP_CDI,
         STEP_CDI_TURN, STEP_IMEX, STEP_AWAIT_IMEX,
         _STEPS_MAX,
 } StepName;
@@ -223,6 +223,12 @@ static const Step steps[_STEPS_MAX] = {
                 .why = "wait for the licence that CUDA needs" },
         [STEP_HEALTH] = { ACTION_CHECK_HEALTH, "gpus", .after = AFTER(PERSISTENCED),
                 .wanted = FLAG(health), .fill = stack_fill_health },
+        /* The test wants the GPUs for itself. */
+        [STEP_PROVE] = { ACTION_PROVE_GPUS, "gpus",
+                .after = AFTER(FABRIC) | AFTER(HEALTH) | AFTER(LICENSE) | AFTER(NODES) | AFTER(SET_CLOCKS) |
+                         AFTER(CDI_REFRESH),
+                .wanted = FLAG(proves), .fill = stack_fill_prove, .seen = true,
+                .why = "test each GPU before kubelet starts" },
         [STEP_MIG] = { ACTION_PARTITION_GPUS, "mig",
                 .after = AFTER(FABRIC) | AFTER(HEALTH) | AFTER(SET_CLOCKS) |
                          AFTER(CDI_REFRESH),
@@ -230,10 +236,10 @@ static const Step steps[_STEPS_MAX] = {
         /* Neither waits for the fabric, like the units of images: awslabs/amazon-eks-ami
          * set-nvidia-clocks.service, NVIDIA/nvidia-container-toolkit deployments/systemd. */
         [STEP_LIST] = { ACTION_LIST_GPUS, "nvidia-smi", .after = AFTER(PERSISTENCED) | AFTER(NODES),
-                .behind = AFTER(MIG), .counted = true,
+                .behind = AFTER(MIG) | AFTER(PROVE), .counted = true,
                 .why = "list every GPU and make its device files" },
         [STEP_CLOCKS] = { ACTION_SET_CLOCKS, "clocks", .after = AFTER(PERSISTENCED) | AFTER(SET_CLOCKS),
-                .behind = AFTER(MIG), .fill = fill_clocks },
+                .behind = AFTER(MIG) | AFTER(PROVE), .fill = fill_clocks },
         [STEP_CHANNEL] = { ACTION_MAKE_CHANNEL, CHANNEL, .after = AFTER(DRIVER),
                 .wanted = FLAG(channel), .why = "IMEX channel for memory shared between nodes" },
         /* The file lists sockets of persistenced and fabric manager
@@ -247,7 +253,7 @@ static const Step steps[_STEPS_MAX] = {
                 .why = "let nvidia-cdi-refresh write the CDI file" },
         [STEP_IMEX] = { ACTION_START_UNIT, IMEX,
                 .after = AFTER(VERSIONS) | AFTER(UNMASK_IMEX) | AFTER(FABRIC) | AFTER(CHANNEL),
-                .behind = AFTER(MIG), .wanted = FLAG(runs_imex), .fill = fill_imex, .reload = true,
+                .behind = AFTER(MIG) | AFTER(PROVE), .wanted = FLAG(runs_imex), .fill = fill_imex, .reload = true,
                 .why = "start IMEX on this host, as configured" },
         [STEP_AWAIT_IMEX] = { ACTION_AWAIT_IMEX, "imex", .after = AFTER(IMEX), .wanted = FLAG(runs_imex),
                 .why = "wait until nvidia-imex-ctl says READY" },
@@ -323,6 +329,7 @@ void stack_plan_steps(Stack *s) {
         const GpuModel *model = s->host->gpus.model;
         s->divides = s->n_layouts > 0;
         s->mig_resets = s->divides && model && model->mig_resets;
+        s->proves = s->want->prove != PROVE_OFF && !s->divides;
         for (size_t i = 0; i < _STEPS_MAX; i++)
                 if (steps[i].wanted == 0 || *(const bool *)((const char *)s + steps[i].wanted))
                         add_step(s, i);

@@ -100,7 +100,7 @@ static void warn_of_imex(const Stack *s) {
 static bool asks_for_something(const Config *config) {
         static const char *const keys[] = { NVIDIA_PATH ".fabric.gate", NVIDIA_PATH ".fabric.timeout",
                                             NVIDIA_PATH ".health", NVIDIA_PATH ".memoryMode",
-                                            NVIDIA_PATH ".gpuDirect" };
+                                            NVIDIA_PATH ".gpuDirect", NVIDIA_PATH ".prove" };
         const Nvidia *n = &config->nvidia;
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
                 if (config_says(config, keys[i]))
@@ -177,6 +177,9 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
                 diag_warn(&s->plan->warnings, "no-license-daemon",
                           "this vGPU needs a licence for its GRID driver, but this image cannot get one (no "
                           "nvidia-gridd.service): CUDA fails after a day; install nvidia-gridd");
+        if (s->want->prove != PROVE_OFF && s->n_layouts > 0)
+                diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".prove",
+                             "has no effect with MIG: the test needs whole GPUs");
         plan_options(s);
         if (s->runs_imex)
                 plan_imex_files(s->plan, s->want, s->host);

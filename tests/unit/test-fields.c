@@ -19,6 +19,7 @@ static const char *const bases[] = {
         "{\"instance\": {\"hugePages\": {\"mode\": \"auto\"}, \"network\": {\"efa\": {\"mode\": \"require\"}}}}",
         "{\"accelerator\": {\"nvidia\": {\"imex\": {\"mode\": \"host\", \"nodes\": [\"10.0.0.7\"]}}}}",
         "{\"accelerator\": {\"nvidia\": {\"imex\": {\"mode\": \"host\"}}}}",
+        "{\"accelerator\": {\"nvidia\": {\"prove\": \"quick\"}}}",
 };
 static const char *const machines[] = { "p5.48xlarge", "p4d.24xlarge", "p6e-gb200.36xlarge", "m5.large" };
 

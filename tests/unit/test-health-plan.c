@@ -144,4 +144,57 @@ TEST(addresses) {
         ASSERT_EQ(strv_length(health(&b)->device.efa), 32);
 }
 
+#define PROVE "prove-gpus:gpus"
+
+/* It wants the GPUs for itself: behind what may open them, and before all others. */
+TEST(a_test_of_the_gpus) {
+        BOX(b, "p5.48xlarge");
+        ASSERT_TRUE(!plan_find(b.s.plan, PROVE));
+        b.s.config.nvidia.prove = PROVE_QUICK;
+        b.s.config.nvidia.prove_timeout_usec = 90 * USEC_PER_SEC;
+        sample_plan(&b.s);
+        const Action *a = plan_find(b.s.plan, PROVE);
+        ASSERT_TRUE(a);
+        ASSERT_STREQ(a->with, "quick, with links");
+        ASSERT_EQ(a->phase, PHASE_DEVICES);
+        ASSERT_EQ(a->device.count, 8);
+        ASSERT_EQ(a->device.nvlinks, 18);
+        ASSERT_EQ(a->device.bandwidth, 3350);
+        ASSERT_EQ(a->deadline_usec, (90 + PROVE_MORE_SEC) * USEC_PER_SEC);
+        ASSERT_TRUE(a->lenient);
+        ASSERT_TRUE(waits(b.s.plan, PROVE, HEALTH));
+        ASSERT_TRUE(waits(b.s.plan, PROVE, "await-fabric:fabric"));
+        ASSERT_TRUE(waits(b.s.plan, PROVE, "make-nodes:/dev/nvidia*"));
+        ASSERT_TRUE(waits(b.s.plan, "set-clocks:clocks", PROVE));
+        ASSERT_TRUE(waits(b.s.plan, "generate-cdi:/var/run/cdi/nvidia.yaml", PROVE));
+        ASSERT_TRUE(waits(b.s.plan, "start-unit:kubelet.service", PROVE));
+        b.s.config.nvidia.health = HEALTH_REQUIRE;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!plan_find(b.s.plan, PROVE)->lenient);
+        b.s.config.nvidia.health = HEALTH_OFF;
+        sample_plan(&b.s);
+        ASSERT_TRUE(waits(b.s.plan, PROVE, "await-fabric:fabric"));
+}
+
+TEST(a_test_without_links) {
+        BOX(b, "g6.xlarge");
+        b.s.config.nvidia.prove = PROVE_QUICK;
+        sample_plan(&b.s);
+        ASSERT_STREQ(plan_find(b.s.plan, PROVE)->with, "quick");
+        ASSERT_EQ(plan_find(b.s.plan, PROVE)->device.bandwidth, 300);
+}
+
+TEST(no_test_with_mig) {
+        BOX(b, "p5.48xlarge");
+        MigRequest mig = { .profiles = &(Variable){ .name = (char *)"1g.10gb", .value = (char *)"7" }, .n_profiles = 1 };
+        b.s.config.nvidia.prove = PROVE_QUICK;
+        b.s.config.nvidia.mig = &mig;
+        b.s.config.nvidia.n_mig = 1;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!plan_find(b.s.plan, PROVE));
+        ASSERT_TRUE(ANY(w, b.s.plan->warnings.items, b.s.plan->warnings.n, streq(w->code, "no-effect") && strstr(w->path, ".prove")));
+        b.s.config.nvidia.mig = NULL;
+        b.s.config.nvidia.n_mig = 0;
+}
+
 TEST_MAIN
