@@ -150,12 +150,40 @@ static void health_text(Text *t, const StatusHealth *health) {
                 text_add(t, "GPUDirect: %s\n", health->gpudirect);
 }
 
+/* Of the slowest and the fastest GPU, since few differ. */
+static void prove_text(Text *t, const StatusHealth *prove, const StatusGpu *gpus) {
+        const StatusFinding *f = prove->findings;
+        long long tested = 0;
+        text_add(t, "Test: %s\n", f && f->word ? "with findings"
+                                  : prove->complete ? "well" : "not complete");
+        for (; f && f->word; f++)
+                text_add(t, "  %s: %s\n", f->word, f->text);
+        for (const StatusGpu *g = gpus; g && g->address; g++)
+                tested += g->tested;
+        if (tested > 0)
+                text_add(t, "  %.1f GiB of GPU memory", (double)tested / (1 << 30));
+        for (int i = 0; i < STATUS_RATES && tested > 0; i++) {
+                int64_t low = 0, high = 0;
+                for (const StatusGpu *g = gpus; g->address; g++)
+                        if (g->rates[i] > 0) {
+                                low = low > 0 ? MIN(low, g->rates[i]) : g->rates[i];
+                                high = MAX(high, g->rates[i]);
+                        }
+                if (high > 0)
+                        text_add(t, ", %s %.4g to %.4g GB/s", status_rates[i], (double)low / 1e9,
+                                 (double)high / 1e9);
+        }
+        text_add(t, "%s", tested > 0 ? "\n" : "");
+}
+
 char *found_text(const Status *s) {
         const StatusPages *pages = s->pages;
         Text t = {};
         accelerator_text(&t, s);
         if (s->accelerator.health)
                 health_text(&t, s->accelerator.health);
+        if (s->accelerator.prove)
+                prove_text(&t, s->accelerator.prove, s->accelerator.gpus);
         for (; pages && pages->size > 0; pages++) {
                 _free_ char *size = bytes_text((uint64_t)pages->size),
                             *node = number_or_none(pages->node);

@@ -151,13 +151,13 @@ static void metrics_accelerator(Text *t, const Status *s) {
 }
 
 /* Labels must be unique, and the kernel may report one thing twice. */
-static void metrics_findings(Text *t, const StatusFinding *f) {
+static void metrics_findings(Text *t, const char *name, const char *help, const StatusFinding *f) {
         _strv_ char **lines = NULL;
-        metric_head(t, "gpu_health", "1 for each word that was found for a GPU or another device");
+        metric_head(t, name, help);
         for (; f && f->word; f++) {
                 _free_ char *gpu = number_or_none(f->gpu);
                 _free_ char *line =
-                        xasprintf("nodestrap_gpu_health{gpu=\"%s\",address=\"%s\",word=\"%s\"} 1\n", gpu,
+                        xasprintf("nodestrap_%s{gpu=\"%s\",address=\"%s\",word=\"%s\"} 1\n", name, gpu,
                                   f->address, f->word);
                 if (!strv_contains(lines, line))
                         text_add(t, "%s", line);
@@ -168,7 +168,8 @@ static void metrics_findings(Text *t, const StatusFinding *f) {
 static void metrics_health(Text *t, const StatusHealth *health, const StatusGpu *gpu) {
         if (!health)
                 return;
-        metrics_findings(t, health->findings);
+        metrics_findings(t, "gpu_health", "1 for each word that was found for a GPU or another device",
+                         health->findings);
         metric_head(t, "gpu_healthy", "1 for a GPU of which nothing was found, 0 for another");
         for (; gpu && gpu->address; gpu++)
                 if (gpu->health)
@@ -177,6 +178,26 @@ static void metrics_health(Text *t, const StatusHealth *health, const StatusGpu 
         if (*health->gpudirect)
                 GAUGE(t, "gpudirect", "1 where network devices can reach the memory of GPUs", " %d",
                       startswith(health->gpudirect, "yes"));
+}
+
+static void metrics_prove(Text *t, const StatusHealth *prove, const StatusGpu *gpus) {
+        if (!prove)
+                return;
+        metrics_findings(t, "gpu_prove", "1 for each word that the test found for a GPU", prove->findings);
+        metric_head(t, "gpu_prove_tested_bytes", "GPU memory that was written and read back");
+        for (const StatusGpu *g = gpus; g && g->address; g++)
+                if (g->tested > 0)
+                        text_add(t, "nodestrap_gpu_prove_tested_bytes{gpu=\"%lld\",address=\"%s\"} %lld\n",
+                                 (long long)g->index, g->address, (long long)g->tested);
+        metric_head(t, "gpu_prove_bytes_per_second", "measured bandwidth; of links: the slowest one");
+        for (const StatusGpu *g = gpus; g && g->address; g++)
+                for (int i = 0; i < STATUS_RATES; i++)
+                        if (g->rates[i] > 0)
+                                text_add(t,
+                                         "nodestrap_gpu_prove_bytes_per_second{gpu=\"%lld\",address=\"%s\","
+                                         "kind=\"%s\"} %lld\n",
+                                         (long long)g->index, g->address, status_rates[i],
+                                         (long long)g->rates[i]);
 }
 
 static void metrics_pages(Text *t, const StatusPages *pages) {
@@ -206,6 +227,7 @@ char *metrics_make(const Status *s, bool actions) {
                 metrics_actions(&t, s->runs);
         metrics_accelerator(&t, s);
         metrics_health(&t, s->accelerator.health, s->accelerator.gpus);
+        metrics_prove(&t, s->accelerator.prove, s->accelerator.gpus);
         metrics_pages(&t, s->pages);
         return text_take(&t);
 }

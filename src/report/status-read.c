@@ -71,6 +71,8 @@ static void *one_of(void **memory, const json_t *value, size_t size, Reader *rea
 #define ONE(object, key, type, read)  one_of(memory, json_object_get(object, key), sizeof(type), read)
 #define WORDS(object, key)            LIST(object, key, StatusWord, read_word)
 
+const char *const status_rates[STATUS_RATES] = { "memory", "to-gpu", "to-host", "link" };
+
 #define READER(name) \
         static void name(_unused_ void **memory, _unused_ const char *key, const json_t *o, void *ret)
 
@@ -125,7 +127,12 @@ READER(read_count) {
 }
 
 READER(read_gpu) {
-        *(StatusGpu *)ret = (StatusGpu){ text(o, "address"), number(o, "index"), WORDS(o, "health") };
+        const json_t *p = json_object_get(o, "prove");
+        *(StatusGpu *)ret = (StatusGpu){
+                text(o, "address"), number(o, "index"), WORDS(o, "health"), number(p, "bytesTested"),
+                { number(p, "memoryBytesPerSecond"), number(p, "toGpuBytesPerSecond"),
+                  number(p, "toHostBytesPerSecond"), number(p, "linkBytesPerSecond") }
+        };
 }
 
 READER(read_finding) {
@@ -165,7 +172,8 @@ void status_take(Status *s, json_t *json) {
                                  number_or_minus(a, "cliqueId"), number(a, "migDevices"),
                                  MAP(a, "states", StatusCount, read_count),
                                  LIST(a, "gpus", StatusGpu, read_gpu),
-                                 ONE(a, "health", StatusHealth, read_health) },
+                                 ONE(a, "health", StatusHealth, read_health),
+                                 ONE(a, "prove", StatusHealth, read_health) },
                 .pages = LIST(json, "hugepages", StatusPages, read_pages),
         };
         all.memory = chain;

@@ -60,9 +60,17 @@ typedef struct StatusJoin {
         int64_t exit, begin_usec, end_usec, registered_usec, ready_usec;
 } StatusJoin;
 
-/* Count: GPUs in this state. Gpu: health is NULL without a check. Finding: gpu is -1 for another device. */
+/* Count: GPUs in this state. Gpu: health is NULL without a check; tested: by prove-gpus, and rates in bytes a
+ * second, 0: not measured. Finding: gpu is -1 for another device. */
+enum { STATUS_RATES = 4 };
+extern const char *const status_rates[STATUS_RATES];    /* the kinds, as metrics have them */
 typedef struct StatusCount { const char *state; int64_t n; } StatusCount;
-typedef struct StatusGpu { const char *address; int64_t index; StatusWord *health; } StatusGpu;
+typedef struct StatusGpu {
+        const char *address;
+        int64_t index;
+        StatusWord *health;
+        int64_t tested, rates[STATUS_RATES];
+} StatusGpu;
 typedef struct StatusFinding { const char *word, *text, *address; int64_t gpu; } StatusFinding;
 typedef struct StatusHealth {
         const char *gpudirect;
@@ -91,7 +99,7 @@ typedef struct Status {
                 int64_t mig_devices;
                 StatusCount *states;
                 StatusGpu *gpus;
-                StatusHealth *health;   /* or NULL */
+                StatusHealth *health, *prove; /* or NULL */
         } accelerator;
         StatusPages *pages;
 } Status;

@@ -593,6 +593,24 @@ TEST(health_of_gpus) {
         ASSERT_TRUE(!strstr(later, "nodestrap_gpu_health{"));
 }
 
+#define TESTED(n, address, memory) "{\"index\": " n ", \"address\": \"" address "\", \"prove\": {\"bytesTested\": 85899345920, \"memoryBytesPerSecond\": " memory ", \"linkBytesPerSecond\": 390000000000}}"
+
+TEST(a_test_of_gpus) {
+        static char prove[] = "prove-gpus:gpus";
+        BOX(b);
+        b.actions[0] = (Action){ .id = prove, .type = ACTION_PROVE_GPUS, .target = prove };
+        b.items[0].found = json_loads("{\"gpus\": [" TESTED("0", "0000:53:00.0", "3000000000000") "," TESTED("1", "0000:86:00.0", "2500000000000") "],"
+                  "\"prove\": {\"complete\": true, \"links\": [], \"findings\": [{\"word\": \"slow-memory\", \"address\": \"0000:86:00.0\", \"gpu\": 1, \"text\": \"GPU 1: slow\"}]}}", 0, NULL);
+        ASSERT_TRUE(b.items[0].found);
+        free(captured(&b, STDERR_FILENO, do_write));
+        json_decref(TAKE_PTR(b.items[0].found));
+        _free_ char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_CONTAINS(shown, "\nTest: with findings\n  slow-memory: GPU 1: slow\n  160.0 GiB of GPU memory, memory 2500 to 3000 GB/s, link 390 to 390 GB/s\n");
+        ASSERT_CONTAINS(metrics, "\nnodestrap_gpu_prove{gpu=\"1\",address=\"0000:86:00.0\",word=\"slow-memory\"} 1\n");
+        ASSERT_CONTAINS(metrics, "\nnodestrap_gpu_prove_tested_bytes{gpu=\"0\",address=\"0000:53:00.0\"} 85899345920\n");
+        ASSERT_CONTAINS(metrics, "\nnodestrap_gpu_prove_bytes_per_second{gpu=\"1\",address=\"0000:86:00.0\",kind=\"memory\"} 2500000000000\n");
+}
+
 /* The devices phase has seen all well; since then one is lost, and NVML gives out none. */
 TEST(health_that_is_over) {
         static char health[] = "check-health:gpus", silent[] = "it did not answer";
