@@ -191,6 +191,10 @@ FUNCTION(nvmlDeviceGetRemappedRows, void *d, unsigned *a, unsigned *b, unsigned 
         return answer_two("nvmlDeviceGetRemappedRows", pending, failed);
 }
 
+FUNCTION(nvmlDeviceGetNvLinkErrorCounter, void *d, unsigned link, unsigned counter, void *ret) {
+        (void)d, (void)link, (void)counter;
+        return answer("nvmlDeviceGetNvLinkErrorCounter", "q", ret);
+}
 FUNCTION(nvmlDeviceGetTotalEccErrors, void *d, unsigned type, unsigned counter, void *ret) {
         (void)d, (void)type, (void)counter;
         return answer("nvmlDeviceGetTotalEccErrors", "q", ret);
@@ -246,7 +250,8 @@ static const struct { const char *name; void *address; } library[] = {
         ENTRY(nvmlDeviceSetApplicationsClocks), ENTRY(nvmlDeviceResetApplicationsClocks),
         ENTRY(nvmlDeviceGetFieldValues), ENTRY(nvmlDeviceGetRemappedRows),
         ENTRY(nvmlDeviceGetRetiredPagesPendingStatus), ENTRY(nvmlDeviceGetTotalEccErrors),
-        ENTRY(nvmlDeviceGetNvLinkState), ENTRY(nvmlDeviceGetCurrentClocksEventReasons),
+        ENTRY(nvmlDeviceGetNvLinkState), ENTRY(nvmlDeviceGetNvLinkErrorCounter),
+        ENTRY(nvmlDeviceGetCurrentClocksEventReasons),
         ENTRY(nvmlDeviceGetCurrentClocksThrottleReasons), ENTRY(nvmlDeviceGetGridLicensableFeatures_v4),
 };
 
