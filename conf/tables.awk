@@ -41,13 +41,13 @@ table == "eni-limits" {
         if (n_families++ > 255 || n_shapes > 256) fail("more than a byte counts")
 }
 table == "instance-types" {
-        fields(14)
+        if (NF != 15) fields(14)
         ordered($1)
         if (n == 1) print "const InstanceType instance_types[] = {"
         step = split($7, cards, ":") == 2 ? cards[2] : 1
         if ($7 !~ /^([0-9]*|[0-9]+:[1-9])$/) fail("neither cards nor cards:step: " $7)
         print "        { " word($1) ", " letters(one_of("nvswitch", $11)) ", " letters(one_of("arch", $12)) ", " number($2, 0) ", " number($3, 0) ", " number($4, 0) ", " word($5) ", " word($6) ", " \
-              number(cards[1], -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " number($13, -1) ", " hex($14) ", " step " },"
+              number(cards[1], -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " number($13, -1) ", " hex($14) ", " step ", " (one_of("listing", $15) == "NULL" ? "false" : "true") " },"
 }
 table == "gpus" {
         fields(13)

@@ -162,8 +162,11 @@ static char *example_make(const char *text, const char *own, const char *type) {
         _free_ char *named = text_replaced(text, own, type);
         if (!from || !to || to->max_efa <= 0)
                 return TAKE_PTR(named);
-        _free_ char *before = xasprintf("expectedDevices: %d}", from->max_efa),
-                    *after = xasprintf("expectedDevices: %d}", to->max_efa);
+        /* All that its type can have, or what AWS's guide recommends for a tray. */
+        const char *key = "expectedDevices: ", *at = strstr(named, key);
+        int n = at ? (int)strtol(at + strlen(key), NULL, 10) : 0;
+        _free_ char *before = xasprintf("%s%d}", key, n),
+                    *after = xasprintf("%s%d}", key, n == from->max_efa ? to->max_efa : MIN(n, to->max_efa));
         return text_replaced(named, before, after);
 }
 

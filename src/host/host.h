@@ -201,6 +201,7 @@ typedef struct InstanceType {
         int16_t numa_nodes;             /* with CPUs; -1: not known */
         uint16_t gpu_subsystem;         /* of a part of a GPU; 0: a whole one */
         int16_t card_step; /* every how many cards, from 0 on, take addresses; the others are for EFA alone */
+        bool unconfirmed;               /* no listing of EC2's has it */
 } InstanceType;
 /* NULL: not in the table */
 const InstanceType *instance_type_find(const char *name);

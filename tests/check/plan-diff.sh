@@ -174,7 +174,7 @@ ok "and an end only for who is strict" exits 11 matrix p5.48xlarge,g6.xlarge --s
 ok "of a plan alone, too" eval '! "$nodestrap" plan --strict -c "file://$tmp/node.yaml" --instance-type g6.xlarge >"$tmp/out" 2>"$tmp/err" && says "(11 ESTRICT) at plan: spec.accelerator.nvidia.memoryMode: no-effect: "'
 sed -i /accelerator:/d "$tmp/node.yaml"
 ok "without it none" exits 0 matrix p5.48xlarge,g6.xlarge --strict
-ok "how many EFA devices is not known of all" eval 'exits 0 matrix trn2.3xlarge,p6e-gb200.36xlarge && [ "$(grep -c " [0-9]    ? " "$tmp/out")" = 2 ]'
+ok "how many EFA devices is not known of all" eval 'exits 0 matrix trn2.3xlarge,p6e-gb300.36xlarge && [ "$(grep -c " [0-9]    ? " "$tmp/out")" = 2 ]'
 node training
 
 # ---- an image ----

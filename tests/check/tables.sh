@@ -32,6 +32,7 @@ requirements~s/^(cdmm,driver,,580.65.06),error/\1,fatal/~not one of error warnin
 requirements~s/^gb200,kubelet/gb200,kublet/~not one of kubelet containerd driver kernel toolkit: kublet
 requirements~s/^(gb200,kubelet,,)1.33/\1v1.33/~not a version: v1.33
 requirements~s/^(gb200,kernel,.*),20[0-9-]*$/\1,/~no source with its date
+instance-types~/^p6e-gb300.36/s/unconfirmed/unconfirmd/~not one of unconfirmed listed: unconfirmd
 pci-layout~s/^p5.48xlarge,efa/p5.48xlarge,eaf/~not one of efa gpu switch: eaf
 END
 

@@ -1173,7 +1173,7 @@ TEST(model_of_a_gb200) {
         ASSERT_EQ(h->cpus, 144);
         ASSERT_EQ(h->memory_bytes, 960ULL << 30);
         ASSERT_EQ(h->disks[1].bytes, 7500000000000ULL);
-        ASSERT_EQ(count_driver(h, "efa"), 4);
+        ASSERT_EQ(count_driver(h, "efa"), 16);
         ASSERT_TRUE(h->nvidia_runtime);
         ASSERT_TRUE(!h->eni_limits_known);
         ASSERT_CONTAINS(r.host->eni_limits_why, "EC2 was not asked");

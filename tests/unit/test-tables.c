@@ -115,11 +115,14 @@ TEST(what_is_not_known_is_not_zero) {
         ASSERT_EQ(t->gpus, 4);
         ASSERT_EQ(t->disks, 3);
         ASSERT_EQ(t->disk_gb, 7500);
-        ASSERT_EQ(t->max_efa, -1);
+        ASSERT_EQ(t->max_efa, 16);
         ASSERT_EQ(t->network_cards, 17);
+        ASSERT_TRUE(!t->unconfirmed);
         ASSERT_STREQ(t->nvswitch, "nvl5-offhost");
         ASSERT_STREQ(t->arch, "arm64");
         t = instance_type_find("p6e-gb300.36xlarge");
+        ASSERT_TRUE(t->unconfirmed);
+        ASSERT_EQ(t->max_efa, -1);
         ASSERT_EQ(t->gpus, 4);
         ASSERT_EQ(t->disks, -1);
         ASSERT_EQ(t->numa_nodes, -1);
