@@ -87,6 +87,15 @@ table == "pci-layout" {
         if (n == 1) print "const PciLayout pci_layout[] = {"
         print "        { " word($1) ", " one_of("part", $2) ", " word($3) " },"
 }
+table == "network-cards" {
+        fields(6)
+        if (!split($2, part, /[-:]/) || $2 !~ /^[0-9]+(-[0-9]+(:[1-9])?)?$/ || part[1] > 255 || part[2] > 255) fail("not first-last:step: " $2)
+        ordered(sprintf("%s,%03d", $1, part[1]))
+        if (n == 1) print "const NetworkCards network_cards[] = {"
+        one_of("takes", $3)
+        print "        { " word($1) ", " part[1] ", " (part[2] == "" ? part[1] : part[2]) ", " (part[3] == "" ? 1 : part[3]) ", " \
+              ($3 == "ena" ? "false" : "true") ", " ($3 == "efa" ? "false" : "true") ", " number($4, 0) ", " number($5, 0) ", " number($6, -1) " },"
+}
 table == "mig-profiles" {
         fields(8)
         if (!n++) print "const MigProfile mig_profiles[] = {"

@@ -36,6 +36,7 @@ typedef enum Flag {
         FLAG_CONTAINERD_VERSION,
         FLAG_DRIVER_VERSION,
         FLAG_INTERFACES,
+        FLAG_EFA,
         FLAG_CONFIG_OUTPUT,
         FLAG_CLUSTER_NAME,
         FLAG_CLUSTER_ID,
@@ -133,6 +134,7 @@ typedef struct Options {
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
         char **instance_types;          /* all that were given: of doctor */
         unsigned interfaces;            /* of plan: how many to show the places of; 0: not asked */
+        const char *efa;                /* of plan: network cards, as given; or NULL */
         const char *credential_plugin;  /* "nodestrap", or "aws", always for nodeadm */
         const char *cluster_name, *cluster_id, *region, *role_arn;      /* of token */
         const char *key;                /* of config sign and verify: a file; or NULL */

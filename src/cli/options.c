@@ -70,6 +70,8 @@ const FlagRow flag_rows[_FLAG_MAX] = {
         [FLAG_DRIVER_VERSION]     = { "driver-version", "V", "plan for this NVIDIA driver",
                                       TEXT(driver_version) },
         [FLAG_INTERFACES]         = { "interfaces", "N", "print card, metric and table of N interfaces" },
+        [FLAG_EFA]                = { "efa", "CARDS", "print the GPUs near EFA on cards such as 1,5-7",
+                                      TEXT(efa) },
         [FLAG_CONFIG_OUTPUT]      = { "config-output", "FILE", "write to FILE (default: stdout)",
                                       .letter = 'o' },
         [FLAG_CLUSTER_NAME]       = { "cluster-name", "NAME", "make the token for this cluster",

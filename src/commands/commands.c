@@ -45,7 +45,8 @@ static const Command commands[_COMMAND_MAX] = {
                              "plan --show-diff"),
                 .takes_words = true,
                 .names = OURS, .flags = PLANS | MODELS | BIT(WRITE_TO) | BIT(SHOW_SECRETS) |
-                         BIT(SHOW_DIFF) | BIT(DIFF) | BIT(MATRIX) | BIT(DETAILED_EXITCODE) | BIT(INTERFACES),
+                         BIT(SHOW_DIFF) | BIT(DIFF) | BIT(MATRIX) | BIT(DETAILED_EXITCODE) | BIT(INTERFACES) |
+                         BIT(EFA),
                 .last = STAGE_PLAN, .run = command_plan,
                 .powers = POWER_READ, .starts_programs = true,     /* it measures what containers have left */
         },

@@ -127,6 +127,7 @@ static int refuse_mixture(const Options *o, Diag *diag) {
         const struct { bool given; const char *name; } others[] = {
                 { o->diff, "diff" }, { o->write_to, "write-to" }, { o->instance_type, "instance-type" },
                 { o->show_diff, "show-diff" }, { o->interfaces, "interfaces" },
+                { o->efa, "efa" },
                 { o->detailed_exitcode, "detailed-exitcode" },
         };
         __auto_type with = FIND(other, others, ARRAY_SIZE(others), other->given);

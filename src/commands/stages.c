@@ -309,7 +309,8 @@ int run_make_plan(Run *run) {
         assert(plugin >= 0);            /* the command line takes no others */
         PlanOptions options = { .plugin = (CredentialPlugin)plugin,
                                 .as_nodeadm = o->name != PROGRAM_NODESTRAP,
-                                .interfaces = o->interfaces };
+                                .interfaces = o->interfaces,
+                                .efa = o->efa };
         THEN(r, hash_load(&run->diag));
         if (r >= 0 && run_changes_machine(run))
                 r = take_locks(run);

@@ -31,6 +31,10 @@ static void add(Host *h, Cause cause, char *text) {
         *APPEND(h->shortfalls, h->n_shortfalls) = (Shortfall){ cause, text };
 }
 
+static const PciLayout *layout_of(const InstanceType *t, const char *part) {
+        return FIND(l, pci_layout, t ? n_pci_layout : 0, streq(l->type, t->name) && streq(l->part, part));
+}
+
 /* "10:1c.0|10:1d.0" → those not there. NULL: there are others, so the list is of another machine. */
 static char **missing_from(const char *list, char *const *there) {
         char **missing = NULL;
@@ -56,8 +60,7 @@ static void count_part(Host *h, PartKind kind, unsigned expected, const char *by
         if (have >= expected)
                 return;
         size_t lack = expected - have;
-        const PciLayout *layout = FIND(l, pci_layout, t ? n_pci_layout : 0,
-                                       streq(l->type, t->name) && streq(l->part, part->layout));
+        const PciLayout *layout = layout_of(t, part->layout);
         if (layout)
                 missing = missing_from(layout->addresses, there);
         /* the configuration may expect fewer than the maximum */
@@ -137,4 +140,33 @@ void take_census(const Config *config, Host *h) {
                 count_part(h, PART_EFA, o->expected_efa, "spec.instance.network.efa.expectedDevices");
         count_stores(config, h);
         count_numa_nodes(h, t);
+}
+
+/* Buses behind one switch are at most so far apart (conf/pci-layout.csv). */
+#define SWITCH_BUSES 5
+
+/* Does each of them stand where its type has it? */
+static bool are_placed(const Host *h, PartKind kind) {
+        const PciLayout *layout = layout_of(machine_type(h), counted_parts[kind].layout);
+        return layout && !ANY(d, h->pci, h->n_pci,
+                              counted_parts[kind].is(d) && (!startswith(d->address, "0000:") ||
+                                                            !strstr(layout->addresses, d->address + 5)));
+}
+
+static bool is_near(const PciDevice *gpu, const PciDevice *efa, bool placed) {
+        long apart = strtol(gpu->address + 5, NULL, 16) - strtol(efa->address + 5, NULL, 16);
+        if (placed)
+                return labs(apart) <= SWITCH_BUSES;
+        return gpu->numa_node < 0 || efa->numa_node < 0 || gpu->numa_node == efa->numa_node;
+}
+
+char **host_far_gpus(const Host *h, bool *ret_placed) {
+        bool placed = are_placed(h, PART_GPU) && are_placed(h, PART_EFA);
+        char **far = NULL;
+        for (const PciDevice *gpu = h->pci; gpu < h->pci + h->n_pci; gpu++)
+                if (pci_is_gpu(gpu) && !h->modelled && host_efa(h) > 0 &&
+                    !ANY(d, h->pci, h->n_pci, pci_is_efa(d) && is_near(gpu, d, placed)))
+                        strv_add(&far, gpu->address);
+        *ret_placed = placed;
+        return far;
 }

@@ -213,6 +213,16 @@ _must_check_ _nonnull(1, 3) int instance_type_check(const char *name, const char
 bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_addresses);
 /* By either table; 0: not known. */
 unsigned network_cards_find(const char *type);
+/* conf/network-cards.csv: the cards first, first + step, … up to last */
+typedef struct NetworkCards {
+        const char *type;
+        uint8_t first, last, step;
+        bool efa, ena;                  /* what they take: EFA devices, interfaces with addresses */
+        uint16_t efa_gbps, ena_gbps;    /* at most; 0: not known */
+        int8_t gpu;                     /* the GPU near them, in the order of cards; -1: none, or not known */
+} NetworkCards;
+/* the rows of a type; NULL: nothing is known */
+const NetworkCards *network_cards_of(const char *type, size_t *ret_n);
 
 typedef struct Instance {
         char *id, *type, *region, *zone;
@@ -299,6 +309,9 @@ Host *host_free(Host *h);
 DEFINE_CLEANUP(Host *, host_free)
 unsigned host_efa(const Host *host);                            /* EFA functions */
 bool host_efa_is_known(const Host *host);                       /* or assumed, in a model */
+/* Addresses of the GPUs that have no EFA device behind their PCIe switch or, if *ret_placed says that the
+ * layout of this type is not known, on their NUMA node. A new vector; NULL: none, or no EFA, or a model. */
+_nonnull_ char **host_far_gpus(const Host *host, bool *ret_placed);
 bool pci_is_efa(const PciDevice *d);                            /* vendor 1d0f, device efaX */
 bool pci_is_neuron(const PciDevice *d);                         /* Trainium, Inferentia */
 bool pci_is_store(const PciDevice *d);                          /* the controller of an instance store */

@@ -54,6 +54,15 @@ unsigned network_cards_find(const char *type) {
         return row && !t ? row->cards : 0;
 }
 
+const NetworkCards *network_cards_of(const char *type, size_t *ret_n) {
+        const NetworkCards *first = FIND(c, network_cards, n_network_cards, streq(c->type, type));
+        size_t n = 0;
+        while (first && first + n < network_cards + n_network_cards && streq(first[n].type, type))
+                n++;
+        *ret_n = n;
+        return first;
+}
+
 bool instance_type_is_known(const char *name) {
         return instance_type_find(name) || find_limit(name);
 }

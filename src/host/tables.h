@@ -29,6 +29,9 @@ typedef struct PciLayout { const char *type, *part, *addresses; } PciLayout;
 extern const PciLayout pci_layout[];
 extern const size_t n_pci_layout;
 
+extern const NetworkCards network_cards[];      /* sorted by type and first card */
+extern const size_t n_network_cards;
+
 /* A device of a model, sorted by name. */
 typedef struct PciId { const char *name; unsigned vendor, device, class; const char *driver; } PciId;
 extern const PciId pci_devices[];

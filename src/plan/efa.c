@@ -19,6 +19,21 @@ static bool is_extra(const InstanceOptions *o) {
         return o->efa == EFA_AUTO && o->expected_efa == 0;
 }
 
+/* Its data to other nodes then passes through a CPU, or the adapter of another GPU. */
+static void warn_of_far_gpus(Plan *plan, const Host *host) {
+        bool placed = false;
+        _strv_ char **far = host_far_gpus(host, &placed);
+        if (!far)
+                return;
+        _free_ char *list = strv_join(far, ", ");
+        json_object_set_new(plan->facts, "gpusWithoutEfa", json_list(far));
+        diag_warn(&plan->warnings, "efa-far",
+                  "GPU%s %s %s no EFA device %s: data to other nodes takes a longer way; choose other "
+                  "network cards for EFA in the launch template (nodestrap plan --efa CARDS tries them)",
+                  far[1] ? "s" : "", list, far[1] ? "have" : "has",
+                  placed ? "behind the same PCIe switch" : "on the same NUMA node");
+}
+
 int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const InstanceOptions *o = &config->instance;
         _free_ char *before = NULL;
@@ -36,6 +51,7 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         int r = plan_promise(plan, host, &promise, diag);
         if (r < 0 || !plan_uses_efa(config, host))
                 return r;
+        warn_of_far_gpus(plan, host);
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
                 Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_DEVICES, GROUP, modules[i],
                                         "EFA driver and its dependencies");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Instance type + number of network interfaces → card, device, metric and route table of each, for a launch
  * template. AWS places the primary one as device 0 of card 0 and each other as device 1 of the next card
- * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html). Not part of the plan id. */
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html). Also network cards with EFA
+ * → the rate of each and the GPUs near it. Neither is part of the plan id. */
 #include "base/str.h"
 #include "plan/planner.h"
 #include <errno.h>
@@ -70,12 +71,19 @@ static void show_all(Plan *plan, const Cards *cards, const char *type, unsigned 
         json_object_set_new(plan->facts, "interfaces", places);
 }
 
+static bool type_is_known(const Host *host, const char *option, Diag *diag) {
+        if (host->instance.type && !strv_contains(host->assumed, "instance.type"))
+                return true;
+        diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, option,
+                      "the type of this machine is not known; name it with --instance-type");
+        return false;
+}
+
 int plan_placement(Plan *plan, const Host *host, unsigned n, Diag *diag) {
         const char *type = host->instance.type;
         Cards cards = cards_of(host);
-        if (!type || strv_contains(host->assumed, "instance.type"))
-                return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--interfaces",
-                                     "the type of this machine is not known; name it with --instance-type");
+        if (!type_is_known(host, "--interfaces", diag))
+                return -EINVAL;
         if (n > cards.n * (cards.limit ?: 1))
                 return refuse(&cards, type, n, diag);
         if (!cards.known)
@@ -83,5 +91,144 @@ int plan_placement(Plan *plan, const Host *host, unsigned n, Diag *diag) {
                           "the number of network cards of %s is not known here: the plan shows its "
                           "interfaces on one card", type);
         show_all(plan, &cards, type, n);
+        return 0;
+}
+
+/* ---- EFA ---- */
+
+typedef struct EfaCards {
+        const char *type;
+        const NetworkCards *rows; size_t n_rows;
+        bool taken[UINT8_MAX + 1];      /* by card */
+        unsigned n;
+        json_t *cards, *gpus;           /* of the facts */
+        Text text, far;                 /* far: GPUs without a near device */
+} EfaCards;
+
+static bool has_card(const NetworkCards *row, uint64_t card) {
+        return card >= row->first && card <= row->last && (card - row->first) % row->step == 0;
+}
+
+static const NetworkCards *row_of(const EfaCards *e, uint64_t card) {
+        return FIND(row, e->rows, e->n_rows, has_card(row, card));
+}
+
+static int refuse_card(const EfaCards *e, uint64_t card, const char *why, Diag *diag) {
+        unsigned lowest = UINT8_MAX, highest = 0;
+        for (const NetworkCards *row = e->rows; row < e->rows + e->n_rows; row++)
+                if (row->efa) {
+                        lowest = MIN(lowest, row->first);
+                        highest = MAX(highest, row->last);
+                }
+        return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--efa",
+                             "network card %llu of %s %s; choose from %u to %u", (unsigned long long)card,
+                             e->type, why, lowest, highest);
+}
+
+static int take_card(EfaCards *e, uint64_t card, Diag *diag) {
+        const NetworkCards *row = row_of(e, card);
+        if (!row)
+                return refuse_card(e, card, "does not exist", diag);
+        if (!row->efa)
+                return refuse_card(e, card, "takes no EFA device", diag);
+        if (e->taken[card])
+                return refuse_card(e, card, "is there twice, and takes one EFA device", diag);
+        e->taken[card] = true;
+        e->n++;
+        return 0;
+}
+
+/* "1,5-7" */
+static int take_cards(EfaCards *e, const char *list, Diag *diag) {
+        int r = 0;
+        do {
+                _free_ char *word = str_cut(&list, ",");
+                char *dash = strchr(word, '-');
+                uint64_t first = 0, last = 0;
+                if (dash)
+                        *dash++ = 0;
+                if (parse_u64(word, &first) < 0 || parse_u64(dash ?: word, &last) < 0 || first > last)
+                        return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--efa",
+                                             "--efa takes network cards, as in 1,5,9 or 0-7, not \"%s%s%s\"",
+                                             word, dash ? "-" : "", dash ?: "");
+                for (uint64_t card = first; r >= 0 && card <= last; card++)
+                        r = take_card(e, card, diag);
+        } while (r >= 0 && *list);
+        return r;
+}
+
+static void show_card(EfaCards *e, unsigned card, bool placed) {
+        const NetworkCards *row = row_of(e, card);
+        json_t *o = json_pack("{si sb}", "card", card, "ena", row->ena);
+        text_add(&e->text, "           card %2u: EFA up to %u Gbps", card, row->efa_gbps);
+        json_object_set_new(o, "efaGbps", json_integer(row->efa_gbps));
+        if (row->ena_gbps > 0) {
+                text_add(&e->text, ", ENA up to %u", row->ena_gbps);
+                json_object_set_new(o, "enaGbps", json_integer(row->ena_gbps));
+        } else
+                text_add(&e->text, row->ena ? ", or ENA" : ", no ENA");
+        if (row->gpu >= 0)
+                text_add(&e->text, ", near GPU %d\n", row->gpu);
+        else
+                text_add(&e->text, placed ? ", near no GPU\n" : "\n");
+        json_array_append_new(e->cards, o);
+}
+
+static void show_gpu(EfaCards *e, const NetworkCards *row) {
+        json_t *near = json_array(), *has = json_array();
+        _cleanup_(text_done) Text cards = {}, taken = {};
+        for (unsigned card = row->first; card <= row->last; card += row->step) {
+                text_add(&cards, "%s%u", card > row->first ? ", " : "", card);
+                json_array_append_new(near, json_integer(card));
+                if (!e->taken[card])
+                        continue;
+                text_add(&taken, "%s%u", taken.size > 0 ? ", " : "", card);
+                json_array_append_new(has, json_integer(card));
+        }
+        text_add(&e->text, "           GPU %d, near cards %s: %s%s\n", row->gpu, cards.data,
+                 taken.size > 0 ? "EFA on " : "no EFA", taken.data ?: "");
+        if (taken.size == 0)
+                text_add(&e->far, "%sGPU %d (network cards %s)", e->far.size > 0 ? ", " : "", row->gpu,
+                         cards.data);
+        json_array_append_new(e->gpus,
+                              json_pack("{si so so}", "gpu", row->gpu, "nearCards", near, "efaOn", has));
+}
+
+int plan_efa_cards(Plan *plan, const Host *host, const char *cards, Diag *diag) {
+        EfaCards e = { .type = host->instance.type };
+        if (!type_is_known(host, "--efa", diag))
+                return -EINVAL;
+        e.rows = network_cards_of(e.type, &e.n_rows);
+        if (!e.rows)
+                return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--efa",
+                                     "which network cards of %s take EFA is not known here: leave out "
+                                     "--efa, or name another --instance-type", e.type);
+        int r = take_cards(&e, cards, diag);
+        if (r < 0)
+                return r;
+        bool placed = ANY(row, e.rows, e.n_rows, row->gpu >= 0);
+        e.cards = json_array();
+        e.gpus = json_array();
+        text_add(&e.text, "%sEFA        %u device%s of %s, by network card\n", plan->machine, e.n,
+                 e.n == 1 ? "" : "s", e.type);
+        for (unsigned card = 0; card < ARRAY_SIZE(e.taken); card++)
+                if (e.taken[card])
+                        show_card(&e, card, placed);
+        for (const NetworkCards *row = e.rows; row < e.rows + e.n_rows; row++)
+                if (row->gpu >= 0)
+                        show_gpu(&e, row);
+        if (!placed)
+                text_add(&e.text, "           AWS does not publish which GPU is near which of these cards\n");
+        if (e.far.size > 0)
+                diag_warn(&plan->warnings, "efa-far",
+                          "no EFA device is near %s: data to other nodes takes a longer way; give each "
+                          "GPU EFA on one of its cards", e.far.data);
+        RENEW(plan->machine, text_take(&e.text));
+        text_done(&e.far);
+        json_object_set_new(plan->facts, "efaCards", e.cards);
+        if (placed)
+                json_object_set_new(plan->facts, "efaGpus", e.gpus);
+        else
+                json_decref(e.gpus);
         return 0;
 }

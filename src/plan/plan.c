@@ -374,6 +374,8 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
         plan->facts = host_to_json(host);
         plan->machine = plan_describe_host(config, host);
         r = options->interfaces > 0 ? plan_placement(plan, host, options->interfaces, diag) : 0;
+        if (r >= 0 && options->efa)
+                r = plan_efa_cards(plan, host, options->efa, diag);
         if (r < 0)
                 return r;
         warn_of_host(plan, config, host);

@@ -32,6 +32,7 @@ typedef struct PlanOptions {
         bool as_nodeadm;                /* called as nodeadm: its files, also if kubelet warns of them */
         bool foretell;                  /* keep certain failures as warnings, and show the plan */
         unsigned interfaces;            /* show the places of so many network interfaces; 0: none */
+        const char *efa;                /* show the GPUs near these network cards, "1,5-7"; or NULL */
 } PlanOptions;
 
 /* -EINVAL with diagnostics if configuration and machine contradict each other, or a boot certainly fails. */

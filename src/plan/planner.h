@@ -60,6 +60,9 @@ _nonnull_ void plan_node(Plan *plan, const Config *config, const Host *host);
 _malloc_ char *plan_describe_host(const Config *config, const Host *host);
 /* Adds the places of n network interfaces to facts and machine. -EINVAL if they do not fit. */
 _must_check_ _nonnull_ int plan_placement(Plan *plan, const Host *host, unsigned n, Diag *diag);
+/* The same for EFA devices on these network cards ("1,5-7"), and the GPUs near; warns of one without.
+ * -EINVAL for a card that takes none, or a type whose cards are not known. */
+_must_check_ _nonnull_ int plan_efa_cards(Plan *plan, const Host *host, const char *cards, Diag *diag);
 /* Numbers of route table, rules and metric (amazonlinux/amazon-ec2-net-utils:lib/lib.sh). */
 #define INTERFACE_METRIC(card, device) (512 + 100 * (card) + (device))
 #define INTERFACE_TABLE(card, device)  (10000 + 100 * (card) + (device))

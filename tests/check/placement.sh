@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Network interfaces in plans: which card each of them goes to (plan --interfaces), and the marker of the gate OSManagedNoManageENIs.
+# Network interfaces in plans: which card each of them goes to (plan --interfaces), which GPUs are near cards with EFA (plan --efa, and on a
+# machine), and the marker of the gate OSManagedNoManageENIs.
 # shellcheck source=tests/mock/bad.sh
 # shellcheck disable=SC2154,SC2031  # lib.sh sets tmp; a subshell's
 . "$(dirname "$0")/../mock/bad.sh"
@@ -61,6 +62,89 @@ ok 'the type of this machine' this_type
 rm "$root/sys/devices/virtual/dmi/id/product_name"
 no_type() { ! here 2 && says 'the type of this machine is not known; name it with --instance-type'; }
 ok 'that does not tell it' no_type
+
+# ---- EFA by card ----
+efa() { # TYPE CARDS [OPTION...]
+        plan --instance-type "$1" --efa "$2" "${@:3}" >"$tmp/out" 2>"$tmp/err"
+}
+shown() { efa "$1" "$2" || { cat "$tmp/err"; return 1; }; sed -n '/^EFA  /,/^[^ ]/p' "$tmp/out" | sed '/^$/,$d' | diff - "$tmp/want"; }
+cat >"$tmp/want" <<'END'
+EFA        4 devices of p6e-gb200.36xlarge, by network card
+           card  1: EFA up to 400 Gbps, no ENA, near GPU 0
+           card  2: EFA up to 200 Gbps, ENA up to 200, near no GPU
+           card  5: EFA up to 400 Gbps, no ENA, near GPU 1
+           card  7: EFA up to 400 Gbps, no ENA, near GPU 1
+           GPU 0, near cards 1, 3: EFA on 1
+           GPU 1, near cards 5, 7: EFA on 5, 7
+           GPU 2, near cards 9, 11: no EFA
+           GPU 3, near cards 13, 15: no EFA
+END
+ok 'a tray: rate and GPU of each card, and EFA of each GPU' shown p6e-gb200.36xlarge 7,1-2,5
+far() { grep -c '\[efa-far\]' "$tmp/out" "$tmp/err" | awk -F: '{ n += $2 } END { print n }'; }
+warns() { efa "$@" && [ "$(far)" = 1 ] && grep -qF 'no EFA device is near GPU 2 (network cards 9, 11), GPU 3 (network cards 13, 15): ' <(cat "$tmp/out" "$tmp/err"); }
+ok 'two of its GPUs without one are a warning' warns p6e-gb200.36xlarge 1,5
+quiet() { efa "$@" && [ "$(far)" = 0 ] || { cat "$tmp/out"; false; }; }
+ok "as AWS's guide recommends, all have one" quiet p6e-gb200.36xlarge 1,5,9,13
+cat >"$tmp/want" <<'END'
+EFA        2 devices of p6-b300.48xlarge, by network card
+           card  1: EFA up to 400 Gbps, ENA up to 220
+           card 16: EFA up to 400 Gbps, ENA up to 220
+           AWS does not publish which GPU is near which of these cards
+END
+ok 'where that is not public nothing is guessed' shown p6-b300.48xlarge 1,16
+ok 'nor warned of' quiet p6-b300.48xlarge 1,16
+ok 'all of a p5' quiet p5.48xlarge 0-31
+ok 'every placement of four on sixteen cards' python3 "$here/../oracles/efa_cards.py" "$(realpath "$nodestrap")" "$tmp/node.yaml"
+not_efa() { local cards=$1 type=$2 words=$3 rc=0; efa "$type" "$cards" || rc=$?; [ "$rc" = 2 ] && says "$words" || { echo "$rc"; cat "$tmp/err"; return 1; }; }
+ok 'a card that the type does not have' not_efa 1,17 p6e-gb200.36xlarge 'network card 17 of p6e-gb200.36xlarge does not exist; choose from 1 to 16'
+ok 'a number beyond all cards' not_efa 18446744073709551615 p5.48xlarge 'network card 18446744073709551615 of p5.48xlarge does not exist; choose from 0 to 31'
+ok 'a card for ENA alone' not_efa 0,1 p6-b300.48xlarge 'network card 0 of p6-b300.48xlarge takes no EFA device; choose from 1 to 16'
+ok 'two on one card' not_efa 4-6,5 p6e-gb200.36xlarge 'network card 5 of p6e-gb200.36xlarge is there twice, and takes one EFA device'
+ok 'a type whose cards nobody published' not_efa 0 p6e-gb300r.36xlarge 'which network cards of p6e-gb300r.36xlarge take EFA is not known here'
+ok 'a type without EFA' not_efa 0 m5.large 'which network cards of m5.large take EFA is not known here'
+for cards in '' x ,1 3-1 -1 1-2-3 1.5 ' 1'; do
+        ok "no cards: \"$cards\"" not_efa "$cards" p5.48xlarge '--efa takes network cards, as in 1,5,9 or 0-7, not "'
+done
+init_takes_none() { ! "$nodestrap" init --efa 1 2>"$tmp/err" && says 'init does not take --efa'; }
+ok 'only of plan, too' init_takes_none
+same_id() {
+        plan --instance-type p6e-gb200.36xlarge --output json --efa 1,5,9,13 >"$tmp/with" && plan --instance-type p6e-gb200.36xlarge --output json >"$tmp/without" || return 1
+        python3 - "$tmp/with" "$tmp/without" <<'PY'
+import json, sys
+a, b = (json.load(open(f)) for f in sys.argv[1:])
+assert len(a['facts'].pop('efaCards')) == 4 and len(a['facts'].pop('efaGpus')) == 4
+assert a == b
+PY
+}
+ok 'the plan does not depend on it' same_id
+
+# ---- on a machine, by its PCI bus ----
+tray() { rm -rf "$root"; mkdir -p "$root"; "$here/../fixtures/expand.sh" "$1" "$root"; cp "$tmp/node.yaml" "$root/"; shift; for bus; do rm -r "$root/sys/bus/pci/devices/0000:$bus"; done; }
+on_it() { "$nodestrap" plan --root "$root" -c file:///node.yaml --output json >"$tmp/plan.json" 2>"$tmp/err"; python3 -c '
+import json, sys
+p = json.load(open(sys.argv[1]))
+far = [w["text"] for w in p["warnings"] if w["code"] == "efa-far"]
+print(" ".join(a[5:] for a in p["facts"].get("gpusWithoutEfa", [])), far[0] if far else "-", sep="|")' "$tmp/plan.json"; }
+finds() { local got; got=$(on_it) && [[ $got = $1 ]] || { echo "$got"; cat "$tmp/err"; return 1; }; }
+tray p6e-gb200
+ok 'a tray with two near each GPU' finds '|-'
+tray p6e-gb200 27:00.0 9a:00.0
+ok 'one near each is enough' finds '|-'
+tray p6e-gb200 27:00.0 28:00.0 b0:00.0 b1:00.0
+ok 'two of its GPUs have none' finds '29:00.0 b2:00.0|GPUs 0000:29:00.0, 0000:b2:00.0 have no EFA device behind the same PCIe switch: *plan --efa CARDS*'
+mv "$root/sys/bus/pci/devices/0000:3d:00.0" "$root/sys/bus/pci/devices/0000:37:00.0"; rm -r "$root/sys/bus/pci/devices/0000:3e:00.0"
+ok 'a card with ENA is near none' finds '29:00.0 3f:00.0 b2:00.0|*'
+mv "$root/sys/bus/pci/devices/0000:37:00.0" "$root/sys/bus/pci/devices/0000:77:00.0"
+ok 'where devices stand elsewhere, only NUMA nodes are compared' finds '|-'
+rm -r "$root"/sys/bus/pci/devices/0000:9{a,b}:00.0
+ok 'and what they show is said' finds '9c:00.0 b2:00.0|*have no EFA device on the same NUMA node: *'
+tray p5-48xlarge 4f:00.0 50:00.0 51:00.0
+ok 'a p5 with one of four near each GPU' finds '|-'
+tray p5-48xlarge 4f:00.0 50:00.0 51:00.0 52:00.0
+ok 'with none near the first' finds '53:00.0|GPU 0000:53:00.0 has no EFA device behind *'
+tray p5en-48xlarge 55:00.0 56:00.0 57:00.0 58:00.0
+ok 'a p5en has two GPUs behind a switch' finds '59:00.0 5a:00.0|*'
+rm -r "$root"; mkdir -p "$root"
 
 # ---- the gate ----
 machine; marker=$root/run/nodeadm/os-managed-no-manage-enis

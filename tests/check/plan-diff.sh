@@ -160,6 +160,7 @@ ok "a type that nobody knows is such a row" eval 'exits 2 matrix p5.48xlarge,p5.
 ok "also where its name is no UTF-8" eval 'exits 2 matrix $(printf "p5.48xlarge,\\377") && grep -qx "2 types, 1 without a plan" "$tmp/out"'
 ok "it goes with nothing else" exits 2 matrix all --instance-type p5.48xlarge
 ok "also not with what it would not show" eval 'exits 2 matrix all --interfaces 4 && says "--matrix makes a table, without --interfaces"'
+ok "nor with that of EFA" eval 'exits 2 matrix all --efa 1 && says "--matrix makes a table, without --efa"'
 ok "a file without a slash is told from types" eval 'exits 2 matrix types && says "a file with a type a line (./types)"'
 ok "and several types from one" eval '! "$nodestrap" plan -c "file://$tmp/node.yaml" --instance-type p5.48xlarge,g6.xlarge 2>"$tmp/err" && says "--matrix p5.48xlarge,g6.xlarge makes a table of several"'
 node training '  kubelet: {config: {systemReserved: {cpu: 150}}}'; sed -i 's/150/"150"/' "$tmp/node.yaml"

@@ -33,6 +33,9 @@ requirements~s/^gb200,kubelet/gb200,kublet/~not one of kubelet containerd driver
 requirements~s/^(gb200,kubelet,,)1.33/\1v1.33/~not a version: v1.33
 requirements~s/^(gb200,kernel,.*),20[0-9-]*$/\1,/~no source with its date
 instance-types~/^p6e-gb300.36/s/unconfirmed/unconfirmd/~not one of unconfirmed listed: unconfirmd
+network-cards~s/^(p5.48xlarge,0-31),both/\1,bth/~not one of ena efa both: bth
+network-cards~s/^p5.48xlarge,0-31/p5.48xlarge,0-31:0/~not first-last:step: 0-31:0
+network-cards~s/^p5.48xlarge,0-31/p5.48xlarge,0-256/~not first-last:step: 0-256
 pci-layout~s/^p5.48xlarge,efa/p5.48xlarge,eaf/~not one of efa gpu switch: eaf
 END
 

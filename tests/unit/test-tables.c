@@ -110,6 +110,31 @@ TEST(profiles_of_every_model) {
         }
 }
 
+/* The rows of network cards say what those of types say. */
+TEST(network_cards_fit_their_types) {
+        size_t n = 0, seen = 0;
+        ASSERT_TRUE(!network_cards_of("g6.xlarge", &n) && n == 0);
+        for (size_t i = 0; i < n_instance_types; i++) {
+                const InstanceType *t = &instance_types[i];
+                const NetworkCards *rows = network_cards_of(t->name, &n);
+                int cards = 0, efa = 0;
+                for (size_t k = 0; k < n; k++)
+                        for (unsigned card = rows[k].first; card <= rows[k].last; card += rows[k].step) {
+                                cards++;
+                                efa += rows[k].efa;
+                                ASSERT_TRUE(rows[k].efa || rows[k].ena);
+                                ASSERT_TRUE(rows[k].gpu < (int)t->gpus);
+                                ASSERT_EQ(rows[k].ena, card % (unsigned)t->card_step == 0);
+                        }
+                seen += n;
+                if (n > 0) {
+                        ASSERT_EQ(cards, t->network_cards);
+                        ASSERT_EQ(efa, t->max_efa);
+                }
+        }
+        ASSERT_EQ(seen, n_network_cards);
+}
+
 TEST(what_is_not_known_is_not_zero) {
         const InstanceType *t = instance_type_find("p6e-gb200.36xlarge");
         ASSERT_EQ(t->gpus, 4);
