@@ -309,8 +309,8 @@ Host *host_free(Host *h);
 DEFINE_CLEANUP(Host *, host_free)
 unsigned host_efa(const Host *host);                            /* EFA functions */
 bool host_efa_is_known(const Host *host);                       /* or assumed, in a model */
-/* Addresses of the GPUs that have no EFA device behind their PCIe switch or, if *ret_placed says that the
- * layout of this type is not known, on their NUMA node. A new vector; NULL: none, or no EFA, or a model. */
+/* Addresses of the GPUs without an EFA device near: behind their PCIe switch, or without *ret_placed, for an
+ * unknown layout, on their NUMA node. A new vector; NULL: none, or no EFA, or a model. */
 _nonnull_ char **host_far_gpus(const Host *host, bool *ret_placed);
 bool pci_is_efa(const PciDevice *d);                            /* vendor 1d0f, device efaX */
 bool pci_is_neuron(const PciDevice *d);                         /* Trainium, Inferentia */

@@ -28,10 +28,10 @@ static void warn_of_far_gpus(Plan *plan, const Host *host) {
         _free_ char *list = strv_join(far, ", ");
         json_object_set_new(plan->facts, "gpusWithoutEfa", json_list(far));
         diag_warn(&plan->warnings, "efa-far",
-                  "GPU%s %s %s no EFA device %s: data to other nodes takes a longer way; choose other "
-                  "network cards for EFA in the launch template (nodestrap plan --efa CARDS tries them)",
+                  "GPU%s %s %s no EFA device %s: %s data takes a longer way to other nodes. Find better "
+                  "network cards for EFA: nodestrap plan --efa CARDS",
                   far[1] ? "s" : "", list, far[1] ? "have" : "has",
-                  placed ? "behind the same PCIe switch" : "on the same NUMA node");
+                  placed ? "behind the same PCIe switch" : "on the same NUMA node", far[1] ? "their" : "its");
 }
 
 int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {

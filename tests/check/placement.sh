@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Network interfaces in plans: which card each of them goes to (plan --interfaces), which GPUs are near cards with EFA (plan --efa, and on a
-# machine), and the marker of the gate OSManagedNoManageENIs.
+# Network interfaces in plans: the card of each (plan --interfaces), and the marker of the gate OSManagedNoManageENIs. EFA in plans: the GPUs
+# near each card (plan --efa), and near each device of a machine.
 # shellcheck source=tests/mock/bad.sh
 # shellcheck disable=SC2154,SC2031  # lib.sh sets tmp; a subshell's
 . "$(dirname "$0")/../mock/bad.sh"
