@@ -189,7 +189,7 @@ def judge_sources(program, sources):
                 with open(path, encoding="utf-8") as f:
                     texts[os.path.relpath(path, sources)] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
     stray = [f"{path} calls {call}()" for path, text in sorted(texts.items()) for call in re.findall(r"\b(dlv?sym|dlm?open)\s*\(", text)
-             if path != "base/library.c"]
+             if path not in ("base/library.c", "prove/main.c")]         # the second one is a program of its own, without libcrypto
     result(stray, "libraries are loaded at one place")
     with open(program, "rb") as f:
         code = f.read()
