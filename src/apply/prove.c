@@ -49,8 +49,8 @@ static int look_before(Proof *p) {
                 counters_read(&gpus.items[i], p->w->action->device.nvlinks, &p->before[p->n_before++]);
                 if (nvml_mig_mode(gpus.items[i].device, &current, &pending) == NVML_OK && current)
                         finding_add(&p->found, "prove-mig", gpus.items[i].address, false,
-                                    "it is in MIG mode, so no GPU was tested; set spec.accelerator.nvidia.mig: "
-                                    "off, or remove prove");
+                                    "it is in MIG mode, so no GPU was tested; set "
+                                    "spec.accelerator.nvidia.mig: off, or remove prove");
         }
         nvml_close(&gpus);
         return p->found.n > 0 ? 0 : 1;
@@ -63,8 +63,8 @@ static void compare_counters(Proof *p, const Counters *before, const Counters *n
                             (uintmax_t)(now->errors - before->errors));
         if ((now->pending && !before->pending) || (now->failed && !before->failed))
                 finding_add(&p->found, "counter-grew", now->address, true,
-                            "a memory row broke during the test: it awaits remapping, or no spare row is left; "
-                            "replace the instance");
+                            "a memory row broke during the test: it awaits remapping, or no spare row is "
+                            "left; replace the instance");
         if (now->recoveries > before->recoveries)
                 finding_add(&p->found, "counter-grew", now->address, true,
                             "its NVLinks recovered from errors %ju times during the test: see nvidia-smi "
@@ -85,7 +85,8 @@ static int look_after(Proof *p) {
         for (size_t i = 0; i < gpus.n; i++) {
                 Counters now = {};
                 NvmlUuid uuid = {};
-                const Counters *before = FIND(b, p->before, p->n_before, streq(b->address, gpus.items[i].address));
+                const Counters *before =
+                        FIND(b, p->before, p->n_before, streq(b->address, gpus.items[i].address));
                 if (nvml_uuid(gpus.items[i].device, &uuid) == NVML_GPU_IS_LOST)
                         finding_add(&p->found, "off-the-bus", gpus.items[i].address, true,
                                     "it has left the PCI bus during its test; replace the instance");
@@ -147,8 +148,8 @@ static int unit_run(Proof *p, const char **ret_ended, char **ret_result) {
 
 static void find_stuck(Proof *p) {
         finding_add(&p->found, "prove-timeout", "", true,
-                    "SIGKILL does not end the test (%s): the driver does not return. So no program can use the "
-                    "GPUs in this boot; reboot, and replace the instance if it happens again",
+                    "SIGKILL does not end the test (%s): the driver does not return. So no program can use "
+                    "the GPUs in this boot; reboot, and replace the instance if it happens again",
                     p->unit);
 }
 

@@ -214,7 +214,8 @@ static bool is_timespan(const char *s) {
 /* Long enough for CUDA to start, and at most what a person waits for. */
 static bool is_test_time(const char *s) {
         uint64_t usec;
-        return !*s || (parse_timespan(s, &usec) >= 0 && usec >= 5 * USEC_PER_SEC && usec <= 3600 * USEC_PER_SEC);
+        return !*s ||
+               (parse_timespan(s, &usec) >= 0 && usec >= 5 * USEC_PER_SEC && usec <= 3600 * USEC_PER_SEC);
 }
 
 /* "19,19,19": profiles as nvidia-smi takes them, by name or by number. */

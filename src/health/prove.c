@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The lines of nodestrap-prove → findings. A wrong result is a failure. A slow GPU is one that is slower than
- * its siblings, or than a part of what the data sheet says: a warning. */
+ * The lines of nodestrap-prove → findings. A wrong result is a failure. A GPU that is slower than its
+ * siblings, or than a part of its data sheet, gets a warning. */
 #include "health/health.h"
 
 #include "base/str.h"
 
 #define REPLACE   "replace the instance (stop and start moves it to other hardware)"
-/* Parts of the median over all GPUs of the node. Times that are wrong by 10 % either way stay above 0.9 / 1.1.
- * Copies of the host share its memory and its bridges. */
+/* Parts of the median over all GPUs of the node. Times that are wrong by 10 % either way stay above
+ * 0.9 / 1.1. Copies of the host share its memory and its bridges. */
 #define MEMORY_PART 0.80
 #define LINK_PART   0.80
 #define HOST_PART   0.60
@@ -172,7 +172,8 @@ static void take_gpu(Judge *j, const json_t *o, Tested *gpu, const char *address
 
 static void take_line(Judge *j, const char *line, size_t size) {
         json_auto_t *o = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
-        const char *address = json_get_text(o, "gpu"), *error = json_string_value(json_object_get(o, "error"));
+        const char *address = json_get_text(o, "gpu");
+        const char *error = json_string_value(json_object_get(o, "error"));
         int i = gpu_of(j, address);
         if (!json_is_object(o) || (i < 0 && *address))
                 return;
@@ -235,7 +236,8 @@ static void judge_links(Judge *j) {
         double middle = j->input->links ? median(j->links, j->n * j->n) : 0, slow = middle * LINK_PART;
         for (size_t i = 0; i < j->n; i++)
                 for (size_t k = 0; k < j->n; k++) {
-                        double rate = i == k ? 0 : link_rate(j, i, k), *slowest = &j->gpus[i].rates[RATE_LINK];
+                        double rate = i == k ? 0 : link_rate(j, i, k);
+                        double *slowest = &j->gpus[i].rates[RATE_LINK];
                         if (rate > 0)
                                 *slowest = *slowest > 0 ? MIN(*slowest, rate) : rate;
                         j->gpus[i].slow_links += rate > 0 && rate < slow;
@@ -244,8 +246,8 @@ static void judge_links(Judge *j) {
                 bool all = j->gpus[i].slow_links > 1 && j->gpus[i].slow_links >= j->n / 2;
                 if (all)
                         finding_add(j->f, "slow-link", j->input->gpus[i], false,
-                                    "copies to and from %u of %zu other GPUs are slow: down to %.4g GB/s (the "
-                                    "median is %.4g GB/s). See nvidia-smi nvlink -s. If it stays so, "
+                                    "copies to and from %u of %zu other GPUs are slow: down to %.4g GB/s "
+                                    "(the median is %.4g GB/s). See nvidia-smi nvlink -s. If it stays so, "
                                     REPLACE,
                                     j->gpus[i].slow_links, j->n - 1, j->gpus[i].rates[RATE_LINK] / 1e9,
                                     middle / 1e9);

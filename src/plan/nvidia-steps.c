@@ -117,8 +117,8 @@ typedef enum StepName {
         STEP_MASK_IMEX, STEP_UNMASK_IMEX, STEP_SET_CLOCKS, STEP_CDI_REFRESH, STEP_MIG_MODE,
         STEP_PERSISTENCED, STEP_MLX5_CORE, STEP_MLX5_IB, STEP_IB_UMAD,
         STEP_UMAD, STEP_FABRIC_TURN, STEP_MANAGER, STEP_FABRIC,
-        STEP_GRIDD, STEP_LICENSE, STEP_HEALTH, STEP_PROVE, STEP_MIG, STEP_LIST, STEP_CLOCKS, STEP_CHANNEL, STEP_CDI,
-        STEP_CDI_TURN, STEP_IMEX, STEP_AWAIT_IMEX,
+        STEP_GRIDD, STEP_LICENSE, STEP_HEALTH, STEP_PROVE, STEP_MIG, STEP_LIST, STEP_CLOCKS, STEP_CHANNEL,
+        STEP_CDI, STEP_CDI_TURN, STEP_IMEX, STEP_AWAIT_IMEX,
         _STEPS_MAX,
 } StepName;
 #define AFTER(name) (1ULL << STEP_##name)
@@ -253,7 +253,8 @@ static const Step steps[_STEPS_MAX] = {
                 .why = "let nvidia-cdi-refresh write the CDI file" },
         [STEP_IMEX] = { ACTION_START_UNIT, IMEX,
                 .after = AFTER(VERSIONS) | AFTER(UNMASK_IMEX) | AFTER(FABRIC) | AFTER(CHANNEL),
-                .behind = AFTER(MIG) | AFTER(PROVE), .wanted = FLAG(runs_imex), .fill = fill_imex, .reload = true,
+                .behind = AFTER(MIG) | AFTER(PROVE), .wanted = FLAG(runs_imex), .fill = fill_imex,
+                .reload = true,
                 .why = "start IMEX on this host, as configured" },
         [STEP_AWAIT_IMEX] = { ACTION_AWAIT_IMEX, "imex", .after = AFTER(IMEX), .wanted = FLAG(runs_imex),
                 .why = "wait until nvidia-imex-ctl says READY" },

@@ -29,7 +29,7 @@ typedef uint64_t CudaAddress;
         X(cuGetErrorName, (int code, const char **ret))                                                    \
         X(cuDeviceGetCount, (int *ret))                                                                    \
         X(cuDeviceGet, (int *ret, int number))                                                             \
-        X(cuDeviceGetUuid_v2, (unsigned char ret[16], int device))                                            \
+        X(cuDeviceGetUuid_v2, (unsigned char ret[16], int device))                                         \
         X(cuDeviceGetPCIBusId, (char *ret, int size, int device))                                          \
         X(cuDeviceGetAttribute, (int *ret, int attribute, int device))                                     \
         X(cuDeviceCanAccessPeer, (int *ret, int device, int peer))                                         \

@@ -469,7 +469,8 @@ int main(int argc, char **argv) {
         pthread_t thread;
         if (seconds < 1 || seconds > 86400) {
                 fprintf(stderr, "usage: nodestrap-prove SECONDS\n"
-                                "Tests all NVIDIA GPUs; systemctl start nodestrap-prove@60.service runs it.\n");
+                                "Tests all NVIDIA GPUs; systemctl start nodestrap-prove@60.service runs "
+                                "it.\n");
                 return 2;
         }
         clean_environment();
