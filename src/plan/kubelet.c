@@ -297,11 +297,9 @@ static void add_version_flags(char ***flags, const Host *host, bool as_nodeadm, 
         if (!version_at_least(version, 1, 28))
                 add_flag(flags, "pod-infra-container-image", SANDBOX_IMAGE);
         /* eks-ami#2607: by devices, not by type. AWS guide for P6e (awsdocs/amazon-eks-user-guide,
-         * ml-eks-nvidia-ultraserver.adoc): the DRA driver selects nodes by it from 1.33 on. A GPU that is
-         * missing changes no plan. */
-        bool gpus = ANY(p, host->pci, host->n_pci, p->vendor == 0x10de);
+         * ml-eks-nvidia-ultraserver.adoc): the DRA driver selects nodes by it from 1.33 on. */
         if (version_at_least(version, 1, as_nodeadm ? 35 : 33) &&
-            (gpus || (!as_nodeadm && host->gpus.expected > 0)))
+            ANY(p, host->pci, host->n_pci, p->vendor == 0x10de))
                 add_flag(flags, "node-labels", "nvidia.com/gpu.present=true");
 }
 
