@@ -63,7 +63,7 @@ PROTECTION    = $(eval MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null))$(eval
                   -fcf-protection,$(if $(filter aarch64%,$(MACHINE)),-mbranch-protection=standard)))$(PROTECTION)
 # On arm64 gcc folds 55 kB of code if it sees the whole program; on x86-64 it is a fifth of that, for a link of seconds. Tests take the code
 # that each object has beside that. The linker calls the compiler, so it needs the flags that make code.
-LTO           = $(eval LTO := $(if $(SAN),,$(if $(GCC_WARNINGS),$(if $(filter aarch64%,$(MACHINE)),-flto=auto -ffat-lto-objects))))$(LTO)
+LTO           = $(eval LTO := $(if $(SAN),,$(if $(GCC_WARNINGS),$(if $(filter -mbranch%,$(PROTECTION)),-flto -flto-partition=one -ffat-lto-objects))))$(LTO)
 SECTIONS     := -ffunction-sections -fdata-sections     # so that the linker leaves out what nobody calls
 # Asked once, but not before something is compiled: `make deps demo` installs in the same run what these lines find.
 PKG_LIBS      = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS)))$(PKG_LIBS)
