@@ -125,6 +125,7 @@ import json, sys
 p = json.load(open(sys.argv[1]))
 far = [w["text"] for w in p["warnings"] if w["code"] == "efa-far"]
 print(" ".join(a[5:] for a in p["facts"].get("gpusWithoutEfa", [])), far[0] if far else "-", sep="|")' "$tmp/plan.json"; }
+# shellcheck disable=SC2053    # a pattern
 finds() { local got; got=$(on_it) && [[ $got = $1 ]] || { echo "$got"; cat "$tmp/err"; return 1; }; }
 tray p6e-gb200
 ok 'a tray with two near each GPU' finds '|-'
