@@ -10,7 +10,7 @@
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
-waiting() { find /run/nodestrap/events -type f | sort | xargs cat | python3 -c 'import json, sys
+waiting() { find /run/nodestrap/events -type f ! -name '*.condition' | sort | xargs cat | python3 -c 'import json, sys
 d, t = json.JSONDecoder(), sys.stdin.read()
 while t:
     n, end = d.raw_decode(t)

@@ -412,7 +412,7 @@ tree_swapped() { local n; for n in $(swapped); do mv "$tree/usr/bin/$n" "$tree/u
 tree_binary_alone() {                   # the program in place of nodeadm, and nothing else of the package
         local name
         make -s -C "$top" install DESTDIR="$W/alone" BINARY="$NODESTRAP" >/dev/null && (cd "$W/alone" && find usr -type f -printf "$tree/%p\0" | xargs -0 rm -f) &&
-                rm -r "$tree"/usr/{lib,share/doc}/nodestrap && for name in $(swapped); do cp "$NODESTRAP" "$tree/usr/bin/$name" || return; done
+                rm -r "$tree"/usr/{lib,libexec,share/doc}/nodestrap && for name in $(swapped); do cp "$NODESTRAP" "$tree/usr/bin/$name" || return; done
 }
 
 cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here"/boot/lib/{guest.sh,gpu.sh,al2023.sh,sandbox.sh,compare.py,archive.py} "$tree/vmtest/" || exit 1
