@@ -135,8 +135,10 @@ static void check_efa_driver(const Root *root, const char *release, Lacks *l) {
                          "EFA driver without dma-buf (1.16.0 has it): ", version);
 }
 
+/* Drivers of branch 595 show the option and do not read it: EFA does not attach (NVIDIA/aicr#2439). */
 static void check_option(const Root *root, Lacks *l) {
-        _free_ char *params = NULL, *value = NULL;
+        _free_ char *params = NULL, *value = NULL, *version = NULL;
+        (void)!root_read_line(root, "/sys/module/nvidia/version", &version);
         if (root_read(root, "/proc/driver/nvidia/params", TEXT_MAX, &params, NULL) >= 0)
                 value = nvidia_param(params, GPU_DIRECT_OPTION, strlen(GPU_DIRECT_OPTION));
         if (!value)
@@ -145,6 +147,9 @@ static void check_option(const Root *root, Lacks *l) {
         else if (!streq(value, "1"))
                 add_lack(l, true, "reboot once, so that the driver reads " NVIDIA_OPTIONS,
                          "the NVIDIA driver needs " GPU_DIRECT_OPTION "=1, but was loaded with ", value);
+        else if (version_at_least(version, 595, 0) && !version_at_least(version, 596, 0))
+                add_lack(l, true, "install a driver of branch 580",
+                         "this NVIDIA driver does not read " GPU_DIRECT_OPTION ": ", version);
 }
 
 static void find_lacks(const Root *root, bool open, bool tray, Lacks *l) {

@@ -222,6 +222,17 @@ static void condition_write(const Root *root, const char *status, const char *re
         notice_write(root, notice, CONDITION_ENDING);
 }
 
+/* The sender may still have one, while the API server is away. */
+static bool condition_waits(const Root *root) {
+        _strv_ char **names = NULL;
+        if (root_list(root, EVENTS_DIR, &names) < 0)
+                return false;
+        STRV_FOREACH(name, names)
+                if (endswith(*name, CONDITION_ENDING))
+                        return true;
+        return false;
+}
+
 /* Has the cluster a condition of this machine? boot_differs: one of an earlier boot. */
 static bool condition_is_known(const Root *root, bool *ret_boot_differs) {
         _free_ char *text = NULL, *machine = find_machine(root), *boot_id = NULL;
@@ -242,7 +253,7 @@ static void condition_tell(const Root *root, const Status *s) {
         if (streq(s->verdict, "ok") && is_final(s))
                 condition_write(root, "True", "NodestrapDone", "nodestrap has done all steps of this boot");
         else if (is_final(s))
-                condition_write(root, "False", s->code, s->text);
+                condition_write(root, "False", *s->code ? s->code : "NodestrapFailed", s->text);
         else
                 condition_write(root, "Unknown", "NodestrapRunning", "nodestrap sets up this boot");
 }
@@ -256,7 +267,7 @@ void condition_of_start(const Root *root) {
 void condition_of_run(const Root *root, const Status *status) {
         bool earlier,
                 typed = root_is_host(root) && !verdict_is_of_unit() && !streq(status->verdict, "failed");
-        if (is_final(status) && (condition_is_known(root, &earlier) || typed))
+        if (is_final(status) && (condition_is_known(root, &earlier) || condition_waits(root) || typed))
                 condition_tell(root, status);
 }
 

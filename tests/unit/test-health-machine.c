@@ -411,6 +411,26 @@ TEST(gpudirect_that_is_required) {
         ASSERT_STREQ(found(&m), "");
 }
 
+/* Branch 595 shows the option, and does not read it. */
+TEST(gpudirect_of_a_driver_that_ignores_the_option) {
+        MACHINE(m);
+        static const struct { const char *version; bool yes; } drivers[] = {
+                { "580.126.20", true }, { "594.99", true }, { "595.45.04", false }, { "595", false }, { "596.10", true },
+        };
+        node(&m, OPEN, "6.12.40\n", "10DE:2941");
+        put(&m.box, "/sys/module/efa/version", "2.17.3g\n");
+        put(&m.box, "/proc/driver/nvidia/params", TOPO ": 1\n");
+        for (size_t i = 0; i < ARRAY_SIZE(drivers); i++) {
+                put(&m.box, "/sys/module/nvidia/version", drivers[i].version);
+                findings_done(&m.findings);
+                _free_ char *is = health_gpudirect(m.box.root, true, true, true, &m.findings);
+                ASSERT_TRUE(startswith(is, drivers[i].yes ? "yes, by dma-buf" : "no, this NVIDIA driver does not read " TOPO));
+                ASSERT_STREQ(found(&m), drivers[i].yes ? "" : "peer-memory !");
+                _free_ char *elsewhere = health_gpudirect(m.box.root, true, false, false, &m.findings);
+                ASSERT_STREQ(elsewhere, "yes, by dma-buf");
+        }
+}
+
 TEST(gdrcopy) {
         MACHINE(m);
         node(&m, OPEN, "6.12.40\n", "10DE:2330");
