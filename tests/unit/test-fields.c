@@ -110,7 +110,8 @@ static bool changes_a_plan(const Field *f, const char *path, const char *off, bo
         *ret_told = false;
         for (size_t b = 0; b < ARRAY_SIZE(bases); b++)
                 for (size_t m = 0; m < ARRAY_SIZE(machines); m++) {
-                        _cleanup_(json_decrefp) json_t *spec = spec_of(bases[b]), *mode = json_string("off"), *value;
+                        _cleanup_(json_decrefp) json_t *spec = spec_of(bases[b]), *mode = json_string("off");
+                        json_t *value;
                         if (off)
                                 spec_set(spec, off, mode);
                         _cleanup_(planned_done) Planned with = plan_of(spec, machines[m], path);
