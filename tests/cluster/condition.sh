@@ -55,6 +55,7 @@ while IFS='|' read -r code spec; do
         try "$code: it is sent" send_condition
         try "$code: the Node says False" has False "$code"
         try "$code: and the sentence" grep -qF "$(condition .message | cut -c1-60)" said
+        [ -n "${fault-}" ] || fault=$(since)
 done <<'END'
 ESYNTAX|{
 EINVALID|{"instance": {"hugePages": {"mode": "sometimes"}}}
@@ -73,7 +74,9 @@ printf '{"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {}
 ill; try "unknown memory: the run fails" fails
 try "it is sent" send_condition
 try "the Node says so" has False EFACTS
-try "False is one state since the first of them" no is "$(since)" "$first"
+try "False is not the state of the beginning" no is "$fault" "$first"
+try "and one state since the first of them" is "$(since)" "$fault"
+try "which was written since" no is "$(condition .lastHeartbeatTime)" "$fault"
 second=$(since) before=$(version)
 try "the same failure again" fails
 try "it is sent" send_condition
