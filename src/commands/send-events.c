@@ -194,7 +194,7 @@ static bool try_notice(Round *round, const char *name, const char *path) {
         _free_ char *text = NULL;
         size_t size = 0;
         int r = root_read(round->root, path, NOTICE_MAX, &text, &size);
-        if (r == -ENOENT)               /* a later condition has replaced it */
+        if (r == -ENOENT && endswith(name, CONDITION_ENDING))   /* a later one has replaced it */
                 return true;
         _cleanup_(json_decrefp) json_t *notice = r >= 0 ? json_loadb(text, size, 0, NULL) : NULL;
         if (!*json_get_text(notice, "reason") || !*json_get_text(notice, "time")) {

@@ -195,8 +195,6 @@ void event_of_join(const Root *root, const Verdict *v) {
 
 /* ---- the condition NodestrapReady ---- */
 
-#define CONDITION_ENDING ".condition"
-
 /* A later state replaces one that was not sent. */
 static void forget_conditions(const Root *root) {
         _strv_ char **names = NULL;

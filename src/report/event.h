@@ -14,6 +14,7 @@ json_t *event_environment(void);
 
 /* {machine, bootId} of the last condition that the cluster has. */
 #define CONDITION_FILE "/var/lib/nodestrap/condition.json"
+#define CONDITION_ENDING ".condition"   /* of a notice, which a later one replaces */
 #define EVENTS_MAX 16           /* files; then the oldest is removed */
 
 /* Of init: each verdict that is not ok, and the first ok of a run phase after it. well: the boot is ok. */
