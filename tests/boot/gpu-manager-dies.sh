@@ -53,7 +53,8 @@ fails 33 EFABRICMANAGER "has died since its start: its process exited with statu
 
 # shellcheck disable=SC2086
 power_on p5-48xlarge $LATE; unit_is '[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=always\nRestartSec=200ms\n'
-fails 33 EFABRICMANAGER "not done after 20 s; nvidia-fabricmanager.service has died since its start: .*systemd restarted it [0-9]+ times" "one that systemd restarts again and again"
+# A slow machine looks between an end and the next start; else the check waits for it to stay up, in vain.
+fails 33 EFABRICMANAGER "nvidia-fabricmanager.service has died since its start: .*systemd restarted it [0-9]+ times?" "one that systemd restarts again and again"
 power_on p5-48xlarge fm-fails-once=yes; unit_is '[Service]\nRestart=on-failure\nRestartSec=200ms\n'
 try "one that systemd had to restart at the beginning: the node comes up" node_starts
 
