@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """From power-on to a node that is Ready: the time of each stage, in a virtual machine, with a real kubelet and a real API server.
 
-usage: cluster.py --nodestrap FILE [--runs N] [--kube VERSION] [--keep DIR] [--only nodestrap|aws]
+usage: cluster.py --nodestrap FILE [--runs N] [--kube VERSION] [--keep DIR] [--only nodestrap|aws] [--disk MB/S[:IOPS]]
 
 The guest of tests/cluster boots alternately with kubelet's tokens by nodestrap and by the AWS CLI (--credential-plugin aws), N times each;
 shown are the medians, and in brackets what the stage took after the one before it. Zero is the start of QEMU. What kubelet asks comes from
 the API server's audit log, all else from systemd in the guest; the two clocks are put on one by asking the one for its time from the other.
+Below the stages stands what each unit has read from the disk until the node was Ready, with the page cache dropped as systemd begins.
+--disk holds the root disk to so many megabytes a second, and to so many requests: a new EBS volume gives about 20 MB/s.
 It judges nothing: the guest's processors are emulated, and that makes programs that compute many times slower than those that wait.
 Needs root, as all guests of the tests.
 """
@@ -23,10 +25,11 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STAGES = [("kernel", "the kernel starts"), ("systemd", "systemd starts"), ("network", "the network is up"), ("config", "the config phase is done"),
           ("containerd", "containerd runs"), ("kubelet", "kubelet starts"), ("asked", "kubelet's first request"),
           ("registered", "the Node is registered"), ("ready", "the Node is Ready")]
+READERS = ["nodestrap-config", "nodestrap-devices", "nodestrap-run", "containerd", "kubelet"]
 GUEST = r"""#!/bin/bash
 # run: vmboot.sh -S trixie -d 2 -m 3G -t 900{packages}
 # kube: {kube}
-# tree: enabled kube containerd_version cold_cache {words}
+# tree: enabled kube containerd_version cold_cache io_accounting {words}
 # cluster: audit
 # spec: {{instance: {{localStorage: {{strategy: RAID0}}}}}}
 . /vmtest/cluster.sh
@@ -35,6 +38,8 @@ try "the Node is Ready" node_ready
 {{ echo '{{'; t network network-online.target ActiveEnterTimestampMonotonic; t config nodestrap-config ExecMainExitTimestampMonotonic
   t containerd containerd ActiveEnterTimestampMonotonic; t kubelet kubelet ExecMainStartTimestampMonotonic
   echo "\"systemd\": $(systemctl show -P UserspaceTimestampMonotonic) }}"; }} >out/times.json
+{{ echo '{{'; for unit in {readers}; do echo "\"$unit\": $(property $unit IOReadBytes),"; done
+  read -r _ _ sectors _ </sys/block/vda/stat; echo "\"the root disk in all\": $((sectors * 512)) }}"; }} >out/read.json
 cp /run/nodestrap/status.json out/
 try "kubelet's tokens are {plugin}'s" grep -qE 'command: ("|/usr/bin/)?{plugin}' /var/lib/kubelet/kubeconfig
 try "the host's clock can be read" python3 clock.py >/dev/null
@@ -43,13 +48,13 @@ finish
 
 
 def boot(options, plugin):
-    """What the guest and the API server wrote down: a dictionary of stages, in seconds since power-on."""
+    """What the guest and the API server wrote down: dictionaries of stages, in seconds since power-on, and of bytes read."""
     with tempfile.TemporaryDirectory() as work:
         script = f"{work}/{plugin}.sh"
         with open(script, "w") as f:
-            f.write(GUEST.format(plugin=plugin, kube=options.kube, packages=" -a awscli" if plugin == "aws" else "",
+            f.write(GUEST.format(plugin=plugin, kube=options.kube, readers=" ".join(READERS), packages=" -a awscli" if plugin == "aws" else "",
                                  words="host_clock aws_plugin" if plugin == "aws" else "host_clock"))
-        done = subprocess.run([f"{TESTS}/run/cluster.sh", script], env=os.environ | {"NODESTRAP": options.nodestrap, "KEEP": work},
+        done = subprocess.run([f"{TESTS}/run/cluster.sh", script], env=os.environ | slow(options.disk) | {"NODESTRAP": options.nodestrap, "KEEP": work},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if "# SKIP" in done.stdout:
             print(f"power-on to Ready: not here, {done.stdout.split(': ', 1)[-1]}")
@@ -63,8 +68,18 @@ def boot(options, plugin):
             times = {stage: usec / 1e6 for stage, usec in json.load(f).items()}
         with open(f"{out}/clock.json") as f:
             clock = json.load(f)
+        with open(f"{out}/read.json") as f:
+            read = json.load(f)
         times |= {"kernel": 0} | {stage: at - clock["offset"] for stage, at in asked(f"{out}/cluster/audit").items()}
-        return {stage: at - clock["on"] for stage, at in times.items()}
+        return {stage: at - clock["on"] for stage, at in times.items()}, read
+
+
+def slow(disk):
+    """QEMU's limits for the drive "root" of tests/tools/vmboot.sh."""
+    if not disk:
+        return {}
+    limits = zip(("bps", "iops"), (int(disk.split(":")[0]) * 1000000, *map(int, disk.split(":")[1:])))
+    return {"NODESTRAP_TEST_QEMU_ARGS": " ".join(f"-set drive.root.throttling.{what}-total={limit}" for what, limit in limits)}
 
 
 def seconds(text):
@@ -98,6 +113,7 @@ def main():
     parser.add_argument("--kube", default="1.37.0")
     parser.add_argument("--keep")
     parser.add_argument("--only", choices=["nodestrap", "aws"])
+    parser.add_argument("--disk")
     options = parser.parse_args()
     options.nodestrap = os.path.abspath(options.nodestrap)
     if os.geteuid() != 0:
@@ -108,14 +124,18 @@ def main():
     for _ in range(options.runs):
         for plugin in plugins:
             took[plugin].append(boot(options, plugin))
-    rows = [(f"power-on to Ready, kubelet {options.kube}, of {options.runs}", *(f"tokens by {plugin}" for plugin in plugins))]
+    disk = f", root disk {options.disk} MB/s" if options.disk else ""
+    rows = [(f"power-on to Ready, kubelet {options.kube}, of {options.runs}{disk}", *(f"tokens by {plugin}" for plugin in plugins))]
     for i, (stage, name) in enumerate(STAGES):
         row = [name]
         for plugin in plugins:
-            at = statistics.median(run[stage] for run in took[plugin])
-            step = statistics.median(run[stage] - (run[STAGES[i - 1][0]] if i else 0) for run in took[plugin])
+            at = statistics.median(run[stage] for run, _ in took[plugin])
+            step = statistics.median(run[stage] - (run[STAGES[i - 1][0]] if i else 0) for run, _ in took[plugin])
             row.append(f"{at:.2f} s  (+{step:.2f})")
         rows.append(row)
+    for reader in [*READERS, "the root disk in all"]:
+        rows.append([f"read by {reader}" if reader in READERS else f"read from {reader}",
+                     *(f"{statistics.median(read[reader] for _, read in took[plugin]) / 2**20:.1f} MiB" for plugin in plugins)])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))).rstrip())

@@ -323,6 +323,9 @@ tree_cold_cache() {                     # what was unpacked a moment ago is on t
         local s=$tree/etc/systemd/system; mkdir -p "$s/sysinit.target.wants"; ln -s ../cold-cache.service "$s/sysinit.target.wants/"
         printf '[Unit]\nDefaultDependencies=no\n[Service]\nType=oneshot\nExecStart=/bin/sh -c "sync; echo 3 >/proc/sys/vm/drop_caches"\n' >"$s/cold-cache.service"
 }
+tree_io_accounting() {                  # systemd counts what each unit reads
+        mkdir -p "$tree/etc/systemd/system.conf.d"; printf '[Manager]\nDefaultIOAccounting=yes\n' >"$tree/etc/systemd/system.conf.d/io-accounting.conf"
+}
 tree_host_clock() { cp "$here/cluster/lib/clock.py" "$tree/vmtest/"; }
 tree_aws_plugin() {                     # the tokens for kubelet come from the AWS CLI
         local phase d
