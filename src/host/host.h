@@ -110,7 +110,11 @@ const Mount *storage_mount_at(const Storage *s, const char *target);
 const Mount *storage_mount_of(const Storage *s, const char *path);
 const Directory *storage_directory(const Storage *s, const char *path); /* NULL: not detected */
 /* with hardware behind it */
-typedef struct Nic { char *name, *mac, *driver, *pci_address; unsigned mtu; } Nic;
+typedef struct Nic {
+        char *name, *mac, *driver, *pci_address;
+        unsigned mtu;
+        bool mtu_drop_in;               /* an earlier run had spec.instance.network.mtu */
+} Nic;
 typedef struct NumaNode { unsigned id, cpus; uint64_t memory_bytes; } NumaNode;
 
 /* The first class that fits the devices (awslabs/amazon-eks-ami, nvidia-fabricmanager-condition.sh). */

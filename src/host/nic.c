@@ -2,6 +2,7 @@
  * /sys/class/net → Nics with hardware, unlike loopback, bridges and veth pairs */
 #include "host/detect.h"
 
+#include "base/paths.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -11,8 +12,9 @@
 
 static int read_nic(const Root *root, const char *name, Nic *n, Diag *diag) {
         _free_ char *address = xasprintf(NET "/%s/address", name),
-                    *mtu = xasprintf(NET "/%s/mtu", name);
-        _free_ char *driver = xasprintf(NET "/%s/device/driver", name);
+                    *mtu = xasprintf(NET "/%s/mtu", name),
+                    *driver = xasprintf(NET "/%s/device/driver", name),
+                    *drop_in = xasprintf(NETWORK_DIR "/70-eks-%s.network.d/" MTU_DROP_IN, name);
         uint64_t value = 0;
 
         n->name = xstrdup(name);
@@ -25,6 +27,7 @@ static int read_nic(const Root *root, const char *name, Nic *n, Diag *diag) {
         if (r < 0)
                 return fact_error(diag, r, mtu, "the MTU of this interface is not known");
         n->mtu = (unsigned)value;
+        n->mtu_drop_in = root_exists(root, drop_in) > 0;
         r = root_link_name(root, driver, &n->driver);
         return r < 0 && r != -ENOENT
                        ? fact_error(diag, r, driver, "the driver of this interface is not known")

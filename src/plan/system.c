@@ -160,12 +160,15 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
 }
 
 /* A drop-in: our network file has the bytes of nodeadm, and udev writes it before there is a configuration.
- * networkd takes the address again when it reads a changed MTU, so this comes before kubelet, not later. */
+ * networkd takes the address again when it reads a changed MTU, so this comes before kubelet, not later.
+ * Without the key prune-files removes the drop-in of an earlier run, and networkd must read that, too. */
 static void plan_mtu(Plan *plan, const InstanceOptions *instance, const Host *host) {
         _free_ char *text = xasprintf("[Link]\nMTUBytes=%u\n", instance->mtu);
         _strv_ char **ids = NULL;
         for (const Nic *n = host->nics; n < host->nics + host->n_nics; n++) {
-                if (!n->driver || !streq(n->driver, "ena"))
+                if (instance->mtu == 0 && n->mtu_drop_in && !ids)
+                        strv_add(&ids, "prune-files:" MANIFEST_FILE);
+                if (instance->mtu == 0 || !n->driver || !streq(n->driver, "ena"))
                         continue;
                 _free_ char *path = xasprintf(NETWORK_DIR "/70-eks-%s.network.d/" MTU_DROP_IN, n->name);
                 const Action *file =
@@ -209,8 +212,7 @@ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag) 
         if (r < 0)
                 return r;
         plan_resolver(plan, instance);
-        if (instance->mtu > 0)
-                plan_mtu(plan, instance, host);
+        plan_mtu(plan, instance, host);
         /* Before the run phase: until then networkd has all interfaces. */
         if (config->gates.no_manage_enis)
                 plan_file(plan, PHASE_CONFIG, "system", NO_MANAGE_MARKER,

@@ -66,8 +66,12 @@ mtu_is() { is "$(cat "/sys/class/net/x$1/mtu")" "$2"; }
 try "a link has the MTU of its file" eventually mtu_is 10 1400
 drop_in=$(file 10).d/nodestrap-mtu.conf
 printf 'write-file %s mode=0644 content=[Link]\\nMTUBytes=1280\nreload-networkd systemd-networkd after=write-file:%s deadline=5m\n' "$drop_in" "$drop_in" >/run/plan
+echo 'prune-files /run/manifest' >>/run/plan
 try "a drop-in with another one is written" /opt/apply-tool </run/plan
 try "and the link gets it" eventually mtu_is 10 1280
+printf 'prune-files /run/manifest\nreload-networkd systemd-networkd after=prune-files:/run/manifest deadline=5m\n' >/run/plan
+try "a plan without the drop-in removes it" /opt/apply-tool </run/plan
+try "and the link gets that of its file again" eventually mtu_is 10 1400
 
 # A reload before there is a bus becomes a restart some seconds later. A process that writes a file meanwhile needs no reload of its own.
 # The first one stands still from the moment that it first looks for a bus until the second one has written its file.

@@ -74,6 +74,15 @@ ok "an MTU" plan right 'network: {mtu: 8500}' --write-to "$tmp/files"
 ok "goes into a drop-in of our file" same $'[Link]\nMTUBytes=8500' "$(cat "$tmp/files/run/systemd/network/70-eks-ens5.network.d/nodestrap-mtu.conf")"
 ok "before systemd-networkd reads its files again" same "[['write-file:/run/systemd/network/70-eks-ens5.network.d/nodestrap-mtu.conf']]" \
         "$(of '[a["after"] for a in plan["actions"] if a["type"] == "reload-networkd"]')"
+reloads() { of '[a["after"] for a in plan["actions"] if a["type"] == "reload-networkd"]'; }
+ok "without the key, and without a drop-in of an earlier run" plan right ''
+ok "it reads nothing again" same '[]' "$(reloads)"
+drop_in=$tmp/right/run/systemd/network/70-eks-ens5.network.d/nodestrap-mtu.conf; mkdir -p "${drop_in%/*}"; printf '[Link]\nMTUBytes=8500\n' >"$drop_in"
+ok "with one" plan right ''
+ok "it does, after that file has gone" same "[['prune-files:/var/lib/nodestrap/manifest.json']]" "$(reloads)"
+ok "with the key again" plan right 'network: {mtu: 8500}'
+ok "it does after the file is written" same "[['write-file:/run/systemd/network/70-eks-ens5.network.d/nodestrap-mtu.conf']]" "$(reloads)"
+rm "$drop_in"
 for mtu in 1279 9002 -1 jumbo; do
         config "network: {mtu: $mtu}" >"$tmp/bad.yaml"
         ok "$mtu is refused" bash -c "! '$nodestrap' plan -c '$tmp/bad.yaml' --instance-type p5.48xlarge >/dev/null 2>'$tmp/err' && grep -q 'spec.instance.network.mtu: must be' '$tmp/err'"
