@@ -259,6 +259,7 @@ typedef struct HostTuning {
         struct { const TuningRule *rule; char *text; } *faults; size_t n_faults;
         char *owner;                    /* an enabled unit of the image that sets governors; or NULL */
         char *network;                  /* a sentence about a file of networkd without effect; or NULL */
+        const char *network_remedy;     /* of it, without spec.instance.network.mtu */
         bool known;                     /* the kernel of this machine was read */
         bool set;                       /* an earlier run of this boot set TUNING_FILE */
 } HostTuning;

@@ -106,22 +106,21 @@ void tuning_read(const Root *root, HostTuning *t) {
 
 /* Since nodeadm 2025-10 its files come before 80-ec2.network, whose drop-ins no longer count, and users edit
  * ours in /run: awslabs/amazon-eks-ami#2468. One with [Match] alone is of the image. */
-static char *network_fault(const Root *root, const char *path) {
+static void find_network_fault(const Root *root, const char *path, HostTuning *t) {
         _free_ char *text = NULL;
-        if (root_read(root, path, FILE_MAX, &text, NULL) < 0)
-                return NULL;
-        const char *mtu = strstr(text, "\n" MTU);
-        if (strstr(path, EC2_FOLDER))
-                return mtu ? xasprintf("%s has no effect: 70-eks-NAME.network comes before 80-ec2.network. "
-                                       "Set spec.instance.network.mtu, or move the file to "
-                                       "/etc/systemd/network/70-NAME.network.d",
-                                       path)
-                           : NULL;
-        return mtu && !startswith(mtu + 1, OUR_MTU "\n")
-                       ? xasprintf("%s was changed (%.*s): the next event of its interface writes it again. "
-                                   "Set spec.instance.network.mtu",
-                                   path, (int)strcspn(mtu + 1, "\n"), mtu + 1)
-                       : NULL;
+        const char *mtu = root_read(root, path, FILE_MAX, &text, NULL) < 0 ? NULL : strstr(text, "\n" MTU);
+        if (!mtu)
+                return;
+        if (strstr(path, EC2_FOLDER)) {
+                t->network = xasprintf("%s has no effect: 70-eks-NAME.network comes before 80-ec2.network",
+                                       path);
+                t->network_remedy = "Set spec.instance.network.mtu, or move the file to "
+                                    "/etc/systemd/network/70-NAME.network.d";
+        } else if (!startswith(mtu + 1, OUR_MTU "\n")) {
+                t->network = xasprintf("%s was changed (%.*s): the next event of its interface writes it again",
+                                       path, (int)strcspn(mtu + 1, "\n"), mtu + 1);
+                t->network_remedy = "Set spec.instance.network.mtu";
+        }
 }
 
 static void read_network(const Root *root, const char *folder, const char *prefix, const char *suffix,
@@ -130,7 +129,7 @@ static void read_network(const Root *root, const char *folder, const char *prefi
         STRV_FOREACH(name, names) {
                 _free_ char *path = xasprintf("%s/%s", folder, *name);
                 if (!t->network && startswith(*name, prefix) && endswith(*name, suffix))
-                        t->network = network_fault(root, path);
+                        find_network_fault(root, path, t);
         }
 }
 

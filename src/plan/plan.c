@@ -281,7 +281,9 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                           names, host->bootstrappers[1] ? "are" : "is", words);
         }
         if (host->tuning.network)
-                diag_warn(&plan->warnings, "network-file", "%s", host->tuning.network);
+                diag_warn(&plan->warnings, "network-file", "%s. %s", host->tuning.network,
+                          config->instance.mtu > 0 ? "The MTU is that of spec.instance.network.mtu"
+                                                   : host->tuning.network_remedy);
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",
                           "some facts are assumed: on a real node the plan and its id may differ");

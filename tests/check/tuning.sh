@@ -90,6 +90,9 @@ done
 mkdir -p "$tmp/right/etc/systemd/network/80-ec2.network.d"; printf '[Link]\nMTUBytes=1500\n' >"$tmp/right/etc/systemd/network/80-ec2.network.d/99-mtu.conf"
 ok "a drop-in of the default file" plan right ''
 ok "is named" holds "$(warned network-file)" '80-ec2.network.d/99-mtu.conf has no effect' 'spec.instance.network.mtu' '/etc/systemd/network/70-NAME.network.d'
+ok "with the key" plan right 'network: {mtu: 8500}'
+ok "it is named, too" holds "$(warned network-file)" '80-ec2.network.d/99-mtu.conf has no effect' 'The MTU is that of spec.instance.network.mtu'
+ok "but the key is not advised" same False "$(of '"Set spec.instance.network.mtu" in str(plan["warnings"])')"
 
 # ---- an image as in awslabs/amazon-eks-ami#2741 ----
 root=$tmp/image; ok "an image is made" "$here/../fakes/image.sh" "$root"
