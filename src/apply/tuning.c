@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * set-tuning: the governor and slow idle states of each CPU, or what they were before. The kernel forgets
- * them at a reboot, as /run does the record. */
+ * set-tuning: the governor of each cpufreq policy and the slow idle states of each CPU, or what they were
+ * before. The kernel forgets them at a reboot, as /run does the record. */
 #include "apply/device.h"
 
 #include "base/paths.h"
@@ -32,7 +32,6 @@ static void want(const Root *root, Settings *s, char *path, const char *value) {
 static void want_cpu(const Root *root, Settings *s, const char *cpu) {
         _free_ char *folder = xasprintf(TUNING_CPUS "/%s/cpuidle", cpu);
         _strv_ char **states = root_names(root, folder);
-        want(root, s, xasprintf(TUNING_CPUS "/%s/cpufreq/scaling_governor", cpu), "performance");
         STRV_FOREACH(state, states) {
                 _free_ char *latency = xasprintf("%s/%s/latency", folder, *state);
                 uint64_t usec = 0;
@@ -56,7 +55,6 @@ static int record(Work *w, const Settings *s) {
         return r < 0 ? work_fail(w, r, CAUSE_FILE, TUNING_FILE " cannot be written: %m") : 0;
 }
 
-/* A CPU that shares its policy with another has the value already. */
 static int set(Work *w, const char *path, const char *value) {
         _free_ char *line = xasprintf("%s\n", value), *now = NULL;
         work_at(w, "writing %s", path);
@@ -65,20 +63,23 @@ static int set(Work *w, const char *path, const char *value) {
         return r < 0 ? r : streq(now, value) ? 0 : -EINVAL;
 }
 
-static int tell_missed(Work *w, int r, size_t missed, const char *path) {
+static int tell_missed(Work *w, int r, size_t missed, size_t n, const char *path) {
         return missed == 0 ? 0
                            : work_miss(w, r, CAUSE_SYSCTL, "tuning",
-                                       "%s does not take its value (%s), and %zu other settings neither; the "
-                                       "CPUs keep theirs",
-                                       path, strerror(-r), missed - 1);
+                                       "%s does not take its value (%s): %zu of %zu settings of the CPUs stay "
+                                       "as they are",
+                                       path, strerror(-r), missed, n);
 }
 
 static int tune(Work *w) {
         _cleanup_(settings_done) Settings s = {};
-        _strv_ char **cpus = root_names(w->root, TUNING_CPUS);
+        _strv_ char **cpus = root_names(w->root, TUNING_CPUS),
+                    **policies = root_names(w->root, TUNING_POLICIES);
         const char *first = NULL;
         size_t missed = 0;
         int error = 0;
+        STRV_FOREACH(policy, policies)
+                want(w->root, &s, xasprintf(TUNING_POLICIES "/%s/scaling_governor", *policy), "performance");
         STRV_FOREACH(cpu, cpus)
                 if (startswith(*cpu, "cpu") && is_digit((*cpu)[3]))
                         want_cpu(w->root, &s, *cpu);
@@ -90,7 +91,7 @@ static int tune(Work *w) {
                 if (r < 0 && missed++ == 0)
                         error = r, first = one->path;
         }
-        r = tell_missed(w, error, missed, first);
+        r = tell_missed(w, error, missed, s.n, first);
         return r < 0 ? r : s.n > missed;
 }
 
@@ -109,7 +110,7 @@ static int restore(Work *w) {
         r = root_remove(w->root, TUNING_FILE);
         if (r < 0)
                 return work_fail(w, r, CAUSE_FILE, TUNING_FILE " cannot be removed: %m");
-        r = tell_missed(w, error, missed, first);
+        r = tell_missed(w, error, missed, n, first);
         return r < 0 ? r : n > missed;
 }
 

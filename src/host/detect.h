@@ -47,6 +47,8 @@ _must_check_ _nonnull_ int read_optional(const Root *root, const char *path, cha
 /* *ret is NULL for a missing directory. */
 _must_check_ _nonnull_ int list_optional(const Root *root, const char *path, char ***ret, const char *meaning,
                                          Diag *diag);
+/* Is n in a list like "0-3,8,10-11" (NULL: all)? -EINVAL: not a list. */
+_must_check_ int cpulist_has(const char *list, unsigned n);
 /* Fills Disk.names: kernel name, volume id, launch template name, configured names for it in /dev. */
 _nonnull_ void detect_volume_names(const Root *root, const Config *config, Host *h);
 /* Asks a controller only for a volume without a name in /dev, if a configured device is unresolved. */

@@ -267,6 +267,7 @@ typedef struct HostTuning {
  * (torvalds/linux:drivers/idle/intel_idle.c), C2 of AMD 18 us or more. */
 #define TUNING_IDLE_USEC 10
 #define TUNING_CPUS      "/sys/devices/system/cpu"
+#define TUNING_POLICIES  TUNING_CPUS "/cpufreq"
 /* The faults of the running kernel. */
 _nonnull_ void tuning_read(const Root *root, HostTuning *t);
 /* owner and network, from the files of an image or machine. */

@@ -16,8 +16,7 @@ static int parse_suffix(const char *name, const char *prefix, unsigned *ret) {
         return 0;
 }
 
-/* Is n in a list like "0-3,8,10-11" (NULL: all)? -EINVAL: not a list. */
-static int cpulist_has(const char *list, unsigned n) {
+int cpulist_has(const char *list, unsigned n) {
         bool found = !list;
         for (const char *p = list; p && *p;) {
                 char *end = NULL;

@@ -7,7 +7,6 @@
 #include "base/paths.h"
 #include "base/str.h"
 
-#define CPU0       TUNING_CPUS "/cpu0"
 #define HUGE_PAGES "/sys/kernel/mm/transparent_hugepage"
 #define FILE_MAX   (64 << 10)
 
@@ -15,9 +14,6 @@ static const TuningRule rules[] = {
         /* D2H and H2D lose up to 15 % to page faults: awslabs/amazon-eks-ami#2741 */
         { "kernel.numa_balancing", "/proc/sys/kernel/numa_balancing", "0",
           "set it to 0 in spec.instance.sysctl", NULL, NULL, false },
-        /* docs.nvidia.com/grace-perf-tuning-guide; AWS: "processor state control" of the EC2 guide */
-        { "the CPU governor", CPU0 "/cpufreq/scaling_governor", "performance", "spec.instance.tuning: gpu",
-          NULL, NULL, true },
         /* awslabs/amazon-eks-ami:templates/shared/provisioners/set-clocksource.sh; repost.aws,
          * manage-ec2-linux-clock-source */
         { "the clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource",
@@ -31,6 +27,9 @@ static const TuningRule rules[] = {
         { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "identity",
           "kernel parameter iommu.passthrough=1, if your measurement agrees", NULL, NULL, false },
 };
+/* docs.nvidia.com/grace-perf-tuning-guide; AWS: "processor state control" of the EC2 guide */
+static const TuningRule governor = { .name = "the CPU governor", .right = "performance",
+                                     .remedy = "spec.instance.tuning: gpu", .ours = true };
 /* The new latency of NCCL is twice the old one: awslabs/amazon-eks-ami#2741. */
 static const TuningRule idle = {
         .name = "CPU idle states", .remedy = "spec.instance.tuning: gpu, or the kernel parameters "
@@ -66,32 +65,80 @@ static void read_rule(const Root *root, const TuningRule *rule, HostTuning *t) {
                                      (int)strcspn(rule->right, " "), rule->right, rule->remedy));
 }
 
-/* Of the first CPU: the kernel and tuned treat all alike. */
+/* Of the files FOLDER/NAME/LEAF: the number of those that do not say right; the first such value. */
+static size_t count_wrong(const Root *root, const char *folder, char *const *names, const char *leaf,
+                          const char *right, size_t *ret_n, char **ret_value) {
+        size_t n = 0, wrong = 0;
+        STRV_FOREACH(name, names) {
+                _free_ char *path = xasprintf("%s/%s/%s", folder, *name, leaf), *value = NULL;
+                if (root_read_line(root, path, &value) < 0 || !*value)
+                        continue;
+                n++;
+                if (!streq(value, right) && wrong++ == 0)
+                        *ret_value = TAKE_PTR(value);
+        }
+        *ret_n = n;
+        return wrong;
+}
+
+/* The CPUs of a policy share one governor. The kernel refuses the read for a policy without online CPU. */
+static void read_governors(const Root *root, HostTuning *t) {
+        _strv_ char **policies = root_names(root, TUNING_POLICIES);
+        _free_ char *value = NULL, *some = NULL;
+        size_t n, wrong = count_wrong(root, TUNING_POLICIES, policies, "scaling_governor", governor.right, &n,
+                                      &value);
+        if (wrong < n)
+                some = xasprintf(", on %zu of %zu cpufreq policies", wrong, n);
+        if (wrong > 0)
+                add_fault(t, &governor, xasprintf("%s is %.40s and not %s%s (%s)", governor.name, value,
+                                                  governor.right, some ?: "", governor.remedy));
+}
+
+static char **online_cpus(const Root *root) {
+        _strv_ char **names = root_names(root, TUNING_CPUS);
+        _free_ char *online = NULL;
+        char **cpus = NULL;
+        (void)!root_read_line(root, TUNING_CPUS "/online", &online);
+        STRV_FOREACH(name, names) {
+                uint64_t number;
+                if (startswith(*name, "cpu") && parse_u64(*name + strlen("cpu"), &number) >= 0 &&
+                    cpulist_has(online, (unsigned)number) != 0)
+                        strv_add(&cpus, *name);
+        }
+        return cpus;
+}
+
+/* One driver serves all CPUs with the same states, so cpu0 has the latencies. Each CPU disables its own. */
 static void read_idle(const Root *root, HostTuning *t) {
-        _strv_ char **states = root_names(root, CPU0 "/cpuidle");
-        _free_ char *slowest = NULL;
+        _strv_ char **cpus = online_cpus(root), **states = root_names(root, TUNING_CPUS "/cpu0/cpuidle");
+        _free_ char *slowest = NULL, *some = NULL;
         uint64_t most = TUNING_IDLE_USEC;
         STRV_FOREACH(state, states) {
-                _free_ char *latency = xasprintf(CPU0 "/cpuidle/%s/latency", *state),
-                            *disable = xasprintf(CPU0 "/cpuidle/%s/disable", *state),
-                            *name = xasprintf(CPU0 "/cpuidle/%s/name", *state);
-                uint64_t usec = 0, off = 1;
-                if (root_read_u64(root, latency, &usec) < 0 || usec <= most ||
-                    root_read_u64(root, disable, &off) < 0 || off > 0)
+                _free_ char *latency = xasprintf(TUNING_CPUS "/cpu0/cpuidle/%s/latency", *state),
+                            *name = xasprintf(TUNING_CPUS "/cpu0/cpuidle/%s/name", *state),
+                            *disable = xasprintf("cpuidle/%s/disable", *state), *value = NULL;
+                uint64_t usec = 0;
+                size_t n, wrong;
+                if (root_read_u64(root, latency, &usec) < 0 || usec <= most)
+                        continue;
+                wrong = count_wrong(root, TUNING_CPUS, cpus, disable, "1", &n, &value);
+                if (wrong == 0)
                         continue;
                 most = usec;
+                RENEW(some, wrong < n ? xasprintf(", on %zu of %zu CPUs", wrong, n) : NULL);
                 RENEW(slowest, NULL);
                 if (root_read_line(root, name, &slowest) < 0)
                         slowest = xstrdup(*state);
         }
         if (slowest)
                 add_fault(t, &idle,
-                          xasprintf("CPU idle state %.16s takes %llu us to leave, more than %d (%s)", slowest,
-                                    (unsigned long long)most, TUNING_IDLE_USEC, idle.remedy));
+                          xasprintf("CPU idle state %.16s takes %llu us to leave, more than %d%s (%s)", slowest,
+                                    (unsigned long long)most, TUNING_IDLE_USEC, some ?: "", idle.remedy));
 }
 
 void tuning_read(const Root *root, HostTuning *t) {
         read_idle(root, t);
+        read_governors(root, t);
         for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
                 read_rule(root, &rules[i], t);
         t->known = true;

@@ -39,6 +39,10 @@ ok "it names each setting with what to do" holds "$(warned host-tuning)" 'C6 tak
 ok "in one warning" same 1 "$(of '[w["code"] for w in plan["warnings"]].count("host-tuning")')"
 ok "on a machine where all is right" plan right ''
 ok "it says nothing" same '' "$(warned host-tuning)"
+echo powersave >"$tmp/right/sys/devices/system/cpu/cpufreq/policy1/scaling_governor"; echo 0 >"$tmp/right/sys/devices/system/cpu/cpu1/cpuidle/state3/disable"
+ok "where one CPU differs" plan right ''
+ok "it says how many do" holds "$(warned host-tuning)" 'governor is powersave and not performance, on 1 of 2 cpufreq policies' 'C6 takes 290 us to leave, more than 10, on 1 of 2 CPUs'
+echo performance >"$tmp/right/sys/devices/system/cpu/cpufreq/policy1/scaling_governor"; echo 1 >"$tmp/right/sys/devices/system/cpu/cpu1/cpuidle/state3/disable"
 ok "on a machine without GPUs" plan plain ''
 ok "it says nothing either" same '' "$(warned host-tuning)"
 ok "with off" plan wrong 'tuning: off'

@@ -60,7 +60,7 @@ static const char *fault(Box *b, const char *name) {
 /* Where each row reads, and a value that is not listed as right. */
 static const struct { const char *name, *path, *right, *wrong, *says; } rows[] = {
         { "kernel.numa_balancing", "/proc/sys/kernel/numa_balancing", "0", "1", "kernel.numa_balancing is 1 and not 0" },
-        { "the CPU governor", CPU "/cpu0/cpufreq/scaling_governor", "performance", "schedutil", "is schedutil and not performance" },
+        { "the CPU governor", CPU "/cpufreq/policy0/scaling_governor", "performance", "schedutil", "is schedutil and not performance" },
         { "the clock source", CLOCK, "kvm-clock", "acpi_pm", "is acpi_pm and not tsc" },
         { "the clock source", CLOCK, "arch_sys_counter", "jiffies", "kernel parameter clocksource=tsc" },
         { "transparent_hugepage", THP "enabled", "always madvise [never]", "[always] madvise never", "is always and not madvise" },
@@ -102,12 +102,37 @@ TEST(what_is_not_there_gives_no_verdict) {
         put(&none, "/proc/sys/kernel/numa_balancing", "\n");
         ASSERT_TRUE(!fault(&none, "kernel.numa_balancing"));
         BOX(b, "tuning-wrong");
+        ASSERT_OK(root_remove(b.root, CPU "/cpufreq/policy1/scaling_governor"));
+        ASSERT_OK(root_remove(b.root, CPU "/cpu1/cpuidle/state3/disable"));
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 (void)!root_remove(b.root, rows[i].path);
                 if (fault(&b, rows[i].name))
                         FAIL("%s without %s", rows[i].name, rows[i].path);
         }
         ASSERT_EQ(b.tuning.n_faults, 0);
+}
+
+/* As many CPUs as Grace has, of which other programs have changed two. */
+TEST(all_cpus_are_looked_at) {
+        BOX(b, "tuning-right");
+        for (size_t i = 0; i < 144; i++) {
+                _free_ char *governor = xasprintf(CPU "/cpufreq/policy%zu/scaling_governor", i), *disable = xasprintf(CPU "/cpu%zu/cpuidle/state3/disable", i);
+                put(&b, governor, i == 77 ? "ondemand\n" : "performance\n");
+                put(&b, disable, i == 78 || i == 143 ? "0\n" : "1\n");
+        }
+        ASSERT_STREQ(fault(&b, "the CPU governor"),
+                     "the CPU governor is ondemand and not performance, on 1 of 144 cpufreq policies (spec.instance.tuning: gpu)");
+        ASSERT_TRUE(strstr(fault(&b, "CPU idle states") ?: "", "more than 10, on 2 of 144 CPUs (spec.instance.tuning: gpu"));
+        ASSERT_EQ(b.tuning.n_faults, 2);
+        put(&b, CPU "/online", "0-77,79-143\n");        /* what is off does nothing */
+        ASSERT_TRUE(strstr(fault(&b, "CPU idle states") ?: "", "on 1 of 143 CPUs"));
+        put(&b, CPU "/online", "0-77,79-142\n");
+        ASSERT_TRUE(!fault(&b, "CPU idle states"));
+        /* a state that is slower than another counts, wherever it is on */
+        put(&b, CPU "/cpu0/cpuidle/state2/latency", "133\n");
+        ASSERT_TRUE(strstr(fault(&b, "CPU idle states") ?: "", "CPU idle state C1E takes 133 us to leave, more than 10 (")); /* of the two that have it */
+        put(&b, CPU "/cpu5/cpuidle/state3/disable", "0\n");
+        ASSERT_TRUE(strstr(fault(&b, "CPU idle states") ?: "", "CPU idle state C6 takes 290 us to leave, more than 10, on 1 of 142 CPUs"));
 }
 
 /* Pages of 4 KiB make huge ones of 2 MiB, and the sources disagree about those. */
@@ -169,7 +194,7 @@ TEST(sets_all_cpus_and_takes_it_back) {
         BOX(b, "tuning-wrong");
         ASSERT_STREQ(run(&b, GPU, true, NULL), "done");
         for (size_t i = 0; i < 2; i++) {
-                _free_ char *governor = xasprintf(CPU "/cpu%zu/cpufreq/scaling_governor", i), *deep = xasprintf(CPU "/cpu%zu/cpuidle/state3/disable", i),
+                _free_ char *governor = xasprintf(CPU "/cpufreq/policy%zu/scaling_governor", i), *deep = xasprintf(CPU "/cpu%zu/cpuidle/state3/disable", i),
                             *light = xasprintf(CPU "/cpu%zu/cpuidle/state2/disable", i);
                 assert_line(&b, governor, "performance");
                 assert_line(&b, deep, "1");
@@ -178,13 +203,30 @@ TEST(sets_all_cpus_and_takes_it_back) {
         ASSERT_TRUE(!fault(&b, "CPU idle states") && !fault(&b, "the CPU governor") && b.tuning.set);
         ASSERT_STREQ(run(&b, GPU, true, NULL), "unchanged");
         /* another run, after another program has changed a value: the record keeps the first */
-        put(&b, CPU "/cpu1/cpufreq/scaling_governor", "ondemand\n");
+        put(&b, CPU "/cpufreq/policy1/scaling_governor", "ondemand\n");
         ASSERT_STREQ(run(&b, GPU, true, NULL), "done");
         ASSERT_STREQ(run(&b, BEFORE, true, NULL), "done");
-        assert_line(&b, CPU "/cpu1/cpufreq/scaling_governor", "powersave");
+        assert_line(&b, CPU "/cpufreq/policy1/scaling_governor", "powersave");
         assert_line(&b, CPU "/cpu0/cpuidle/state3/disable", "0");
         ASSERT_EQ(root_exists(b.root, TUNING_FILE), 0);
         ASSERT_STREQ(run(&b, BEFORE, true, NULL), "unchanged");
+}
+
+TEST(only_what_differs_is_set) {
+        BOX(b, "tuning-right");
+        put(&b, CPU "/cpufreq/policy1/scaling_governor", "powersave\n");
+        put(&b, CPU "/cpu1/cpuidle/state3/disable", "0\n");
+        ASSERT_STREQ(run(&b, GPU, true, NULL), "done");
+        (void)fault(&b, "");
+        ASSERT_EQ(b.tuning.n_faults, 0);
+        _free_ char *record = NULL;
+        ASSERT_OK(root_read(b.root, TUNING_FILE, 4096, &record, NULL));
+        ASSERT_STREQ(record, CPU "/cpufreq/policy1/scaling_governor powersave\n" CPU "/cpu1/cpuidle/state3/disable 0\n");
+        ASSERT_STREQ(run(&b, BEFORE, true, NULL), "done");
+        assert_line(&b, CPU "/cpufreq/policy1/scaling_governor", "powersave");
+        assert_line(&b, CPU "/cpufreq/policy0/scaling_governor", "performance");
+        assert_line(&b, CPU "/cpu0/cpuidle/state3/disable", "1");
+        assert_line(&b, CPU "/cpu1/cpuidle/state3/disable", "0");
 }
 
 TEST(a_machine_without_either_needs_nothing) {
@@ -196,10 +238,10 @@ TEST(a_machine_without_either_needs_nothing) {
 /* Only paths of CPUs are written, whatever the record says. */
 TEST(a_foreign_line_of_the_record_is_ignored) {
         BOX(b, "tuning-wrong");
-        put(&b, TUNING_FILE, "/proc/sys/kernel/numa_balancing 7\n" CPU "/cpu9/cpufreq/scaling_governor x\nnonsense\n");
+        put(&b, TUNING_FILE, "/proc/sys/kernel/numa_balancing 7\n" CPU "/cpufreq/policy9/scaling_governor x\nnonsense\n");
         _free_ char *text = NULL;
         ASSERT_STREQ(run(&b, BEFORE, true, &text), "done");
-        ASSERT_TRUE(text && strstr(text, "cpu9/cpufreq/scaling_governor does not take its value"));
+        ASSERT_TRUE(text && strstr(text, "policy9/scaling_governor does not take its value") && strstr(text, "1 of 3 settings of the CPUs"));
         assert_line(&b, "/proc/sys/kernel/numa_balancing", "1");
 }
 
