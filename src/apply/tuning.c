@@ -58,9 +58,10 @@ static int record(Work *w, const Settings *s) {
 static int set(Work *w, const char *path, const char *value) {
         _free_ char *line = xasprintf("%s\n", value), *now = NULL;
         work_at(w, "writing %s", path);
-        int r = root_write_value(w->root, path, line);
-        THEN(r, root_read_line(w->root, path, &now));
-        return r < 0 ? r : streq(now, value) ? 0 : -EINVAL;
+        int r = root_write_value(w->root, path, line), k = root_read_line(w->root, path, &now);
+        if (k < 0 || streq(now, value))
+                return k;
+        return r < 0 ? r : -EINVAL;
 }
 
 static int tell_missed(Work *w, int r, size_t missed, size_t n, const char *path) {

@@ -17,6 +17,7 @@
 #   umad           /etc/modules-load.d/ib-umad.conf, as EKS's AMI has it
 #   many           for tests that power on many machines in one guest (tests/boot/lib/gpu.sh): all fixtures, a containerd that starts in
 #                  no time, the first generation's units, none of them enabled
+#   tuning-wrong   kernel settings that cost GPUs time (tests/fixtures/tuning-wrong.txt)
 #   no-vpd         no PCI function shows vital product data (NVIDIA/gpu-driver-container#606)
 #   NAME=VALUE     /etc/fakes/NAME
 #   -NAME          without that program: -nvidia-ctk, -ibstat
@@ -68,6 +69,7 @@ for word; do case $word in
         no-drop-ins) rm "$U"/nvidia-*.service.d/10-nodestrap.conf;;
         imex)   if [ -e "$S/nvidia-imex.service" ]; then enable_etc nvidia-imex.service nvidia-imex.service; else enable nvidia-imex.service multi-user.target; fi;;
         dcgm)   enable nvidia-dcgm.service multi-user.target;;
+        tuning-wrong) "$here/../fixtures/expand.sh" "$word" "$tree/vmtest/machine";;
         no-vpd) rm "$tree"/vmtest/machine/sys/bus/pci/devices/*/vpd;;
         monitor) cp "$here/units/nvidia-dcgm.service" "$U/monitor.service"; enable monitor.service multi-user.target;;
         umad)   echo ib_umad >"$tree/etc/modules-load.d/ib-umad.conf";;

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: p5-48xlarge gen2 tuning-wrong
+# spec: {instance: {tuning: gpu}, kubelet: {config: {failSwapOn: false}}}
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# tuning: gpu from power-on: governors and idle states are set and read back, again after a reboot, which the kernel's settings do not
+# survive, and taken back when the key goes. A governor that the kernel does not let go is a warning, and the node comes up.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+CPUS=/sys/devices/system/cpu
+governors() { cat $CPUS/cpufreq/policy{0,1}/scaling_governor | xargs; }
+idle() { cat $CPUS/cpu{0,1}/cpuidle/state"$1"/disable | xargs; }       # 1: the state is disabled
+outcome() { python3 -c 'import json, sys
+print(*{a["outcome"] for r in json.load(open("/run/nodestrap/status.json"))["runs"].values() for a in r["actions"] if a["id"] == "set-tuning:cpus"})'; }
+warned() { nodestrap status --long | grep -E -- "$1" || { nodestrap status --long; return 1; }; }
+check_tuned() {                         # WORDS
+        try "$1both governors are performance" is "$(governors)" "performance performance"
+        try "$1C6 is disabled on both CPUs" is "$(idle 3)" "1 1"
+        try "$1C1E, which is quick, is not" is "$(idle 2)" "0 0"
+        try "$1the record has what was there before" is "$(cut -d' ' -f2 /run/nodestrap/tuning | sort | uniq -c | xargs)" "2 0 2 powersave"
+        try "$1what nodestrap does not set is told" in_journal 'settings of this machine cost its GPUs time: .*clock source is hpet.*IOMMU domain is DMA.*swap is on'
+        try "$1what it sets is not" not_in_journal 'cost its GPUs time: .*(governor|idle state)'
+}
+machine() { is "$(grep -c ^power-on /var/lib/power-on)" "$1"; }
+
+first_boot() {
+        check_gpu_node 'module nvidia$' 'kubelet gpus=8'
+        check_tuned ''
+        echo ondemand >$CPUS/cpufreq/policy1/scaling_governor
+        try "another program changes one: an init" nodestrap init
+        try "sets it again" is "$(outcome) $(governors)" "done performance performance"
+        check_tuned 'and then '
+}
+if [ "$VMTEST_BOOT" = 1 ]; then first_boot >out/first; systemctl reboot; exit; fi
+cat out/first
+try "the machine was started twice" machine 2
+check_gpu_node 'module nvidia$' 'kubelet gpus=8'
+check_tuned 'after a reboot: '
+
+spec '{kubelet: {config: {failSwapOn: false}}}'
+try "without the key: an init" nodestrap init
+try "takes back all it has set" is "$(outcome) $(governors) $(idle 3) $(idle 2)" "done powersave powersave 0 0 0 0"
+try "and forgets it" test ! -e /run/nodestrap/tuning
+# shellcheck disable=SC2046 # sources are words
+try "a plan tells of both" matches "$(nodestrap plan $(sources) --output json 2>&1)" 'C6 takes 290 us to leave, more than 10 .spec.*the CPU governor is powersave and not performance .spec'
+try "once more: an init" nodestrap init
+try "has nothing to take back" is "$(outcome)" ''
+
+spec '{instance: {tuning: gpu}, kubelet: {config: {failSwapOn: false}}}'
+stuck=$CPUS/cpufreq/policy1/scaling_governor
+mount --bind $stuck $stuck && mount -o remount,ro,bind $stuck
+try "where a governor cannot be written: an init is well all the same" nodestrap init
+try "it sets all else" is "$(governors) $(idle 3)" "performance powersave 1 1"
+try "it says which stays" warned 'policy1/scaling_governor does not take its value .Read-only file system.: 1 of 4 settings'
+try "the verdict stays" is "$(value verdict)" ok
+try "the record can still take back the rest" is "$(wc -l </run/nodestrap/tuning)" 4
+spec '{kubelet: {config: {failSwapOn: false}}}'
+try "without the key: an init takes it back" nodestrap init
+try "all of it" is "$(outcome) $(governors) $(idle 3)" "done powersave powersave 0 0"
+try "without a word of what was never changed" no warned 'does not take its value'
+
+finish
