@@ -22,10 +22,13 @@ static const TuningRule rules[] = {
          * docs.nvidia.com/grace-perf-tuning-guide/os-settings.html. Others disagree for pages of 4 KiB. */
         { "transparent_hugepage", HUGE_PAGES "/enabled", "madvise never",
           "kernel parameter transparent_hugepage=madvise", HUGE_PAGES "/hpage_pmd_size", "536870912", false },
-        /* Sources disagree, on Grace above all: it is told and never set. GPUDirect:
-         * docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html */
-        { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "identity",
-          "kernel parameter iommu.passthrough=1, if your measurement agrees", NULL, NULL, false },
+        /* It is told and never set. With strict invalidation ("DMA") NVIDIA measured a sixth of the I/O of the
+         * two others (NVIDIA/NV-Kernels#183). Its kernels for Grace have passthrough (NVIDIA/NV-Kernels#226),
+         * its installation guide wants the contrary (k8snetworkplumbingwg/sriov-network-operator#864): before
+         * 6.11 the SMMU driver binds no PASID there, and CUDA may not start
+         * (NVIDIA/nodewright-packages#121). */
+        { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "DMA-FQ identity",
+          "kernel parameter iommu.strict=0, or from Linux 6.11 on iommu.passthrough=1", NULL, NULL, false },
 };
 /* docs.nvidia.com/grace-perf-tuning-guide; AWS: "processor state control" of the EC2 guide */
 static const TuningRule governor = { .name = "the CPU governor", .right = "performance",
