@@ -3,8 +3,8 @@
  * - dma-buf: RDMA core since 5.12 with the open NVIDIA kernel modules, not the proprietary ones
  *   (https://docs.nvidia.com/cuda/gpudirect-rdma). aws-ofi-nccl before 1.19.2 does not use it on the first
  *   three generations of EFA (google/gvisor#13882). The EFA driver has it in Linux from 5.16 on
- *   (torvalds/linux:drivers/infiniband/hw/efa/efa_verbs.c), that of AWS from 1.16.0 on
- *   (amzn/amzn-drivers:kernel/linux/efa/RELEASENOTES.md); only that of AWS has a version in sysfs.
+ *   (torvalds/linux commits 66f4817b5712, and 25edbc383b72, which merged that for 5.16-rc1), that of AWS from
+ *   1.16.0 on (amzn/amzn-drivers:kernel/linux/efa/RELEASENOTES.md); only that of AWS has a version in sysfs.
  * - On a tray the driver refuses a PCIe mapping of dma-buf between devices of different IOMMU groups, unless
  *   GrdmaPciTopoCheckOverride is 1 (NVIDIA/open-gpu-kernel-modules:nv-pci.c, 570.86.15 to 590.48.01;
  *   595.45.04 has the option, but does not read it there; NVIDIA/aicr#2356). There dma-buf is the only way

@@ -11,29 +11,31 @@
 #define FILE_MAX   (64 << 10)
 
 static const TuningRule rules[] = {
-        /* D2H and H2D lose up to 15 % to page faults: awslabs/amazon-eks-ami#2741 */
+        /* D2H and H2D lose up to 15 % to page faults: awslabs/amazon-eks-ami#2741. For Grace:
+         * nvidia.github.io/grace-cpu-benchmarking-guide/platform */
         { "kernel.numa_balancing", "/proc/sys/kernel/numa_balancing", "0",
           "set it to 0 in spec.instance.sysctl", NULL, NULL, false },
-        /* awslabs/amazon-eks-ami:templates/shared/provisioners/set-clocksource.sh; repost.aws,
-         * manage-ec2-linux-clock-source */
+        /* tsc is recommended, kvm-clock was on Nitro, and Graviton has arch_sys_counter alone
+         * (awslabs/amazon-eks-ami#1328, #2144: repost.aws/knowledge-center/manage-ec2-linux-clock-source) */
         { "the clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource",
           "tsc kvm-clock arch_sys_counter", "kernel parameter clocksource=tsc", NULL, NULL, false },
-        /* With pages of 64 KiB these have 512 MiB, too much for most:
+        /* With pages of 64 KiB these have 512 MiB, too large for most applications:
          * docs.nvidia.com/grace-perf-tuning-guide/os-settings.html. Others disagree for pages of 4 KiB. */
         { "transparent_hugepage", HUGE_PAGES "/enabled", "madvise never",
           "kernel parameter transparent_hugepage=madvise", HUGE_PAGES "/hpage_pmd_size", "536870912", false },
-        /* It is told and never set. With strict invalidation ("DMA") NVIDIA measured a sixth of the I/O of the
-         * two others (NVIDIA/NV-Kernels#183). Its kernels for Grace have passthrough (NVIDIA/NV-Kernels#226),
+        /* It is told and never set. With strict invalidation ("DMA") NVIDIA measured a sixth of the I/O that
+         * the two others reach (NVIDIA/NV-Kernels#183). Its kernels for Grace have passthrough (#226 there),
          * its installation guide wants the contrary (k8snetworkplumbingwg/sriov-network-operator#864): before
-         * 6.11 the SMMU driver binds no PASID there, and CUDA may not start
-         * (NVIDIA/nodewright-packages#121). */
+         * 6.11 the SMMU driver binds no PASID to it (NVIDIA/nodewright-packages#121: CUDA does not start). */
         { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "DMA-FQ identity",
           "kernel parameter iommu.strict=0, or from Linux 6.11 on iommu.passthrough=1", NULL, NULL, false },
 };
-/* docs.nvidia.com/grace-perf-tuning-guide; AWS: "processor state control" of the EC2 guide */
+/* nvidia.github.io/grace-cpu-benchmarking-guide/platform. On x86 metal types and a few old ones have one:
+ * docs.aws.amazon.com/AWSEC2/latest/UserGuide/processor_state_control.html */
 static const TuningRule governor = { .name = "the CPU governor", .right = "performance",
                                      .remedy = "spec.instance.tuning: gpu", .ours = true };
-/* The new latency of NCCL is twice the old one: awslabs/amazon-eks-ami#2741. */
+/* The latency of NCCL doubles for small packets: awslabs/amazon-eks-ami#2741. An image with EFA has the two
+ * parameters (templates/al2023/provisioners/limit-c-states.sh there). */
 static const TuningRule idle = {
         .name = "CPU idle states", .remedy = "spec.instance.tuning: gpu, or the kernel parameters "
                                              "intel_idle.max_cstate=1 processor.max_cstate=1", .ours = true
@@ -135,8 +137,9 @@ static void read_idle(const Root *root, HostTuning *t) {
         }
         if (slowest)
                 add_fault(t, &idle,
-                          xasprintf("CPU idle state %.16s takes %llu us to leave, more than %d%s (%s)", slowest,
-                                    (unsigned long long)most, TUNING_IDLE_USEC, some ?: "", idle.remedy));
+                          xasprintf("CPU idle state %.16s takes %llu us to leave, more than %d%s (%s)",
+                                    slowest, (unsigned long long)most, TUNING_IDLE_USEC, some ?: "",
+                                    idle.remedy));
 }
 
 void tuning_read(const Root *root, HostTuning *t) {

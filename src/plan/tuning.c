@@ -4,7 +4,7 @@
 #include "base/str.h"
 
 #define PATH "spec.instance.tuning"
-#define JUMBO 9001U     /* docs.aws.amazon.com/AWSEC2/latest/UserGuide/network_mtu.html: all GPU types */
+#define JUMBO 9001U     /* docs.aws.amazon.com/AWSEC2/latest/UserGuide/network_mtu.html: all current types */
 
 static void add_fault(Text *t, const char *text) {
         text_add(t, "%s%s", t->size > 0 ? "; " : "", text);
@@ -32,6 +32,8 @@ static void tell_faults(Plan *plan, const InstanceOptions *o, const Host *host, 
                 if (!(sets && rule->ours) && !(rule->path && plan_sets(plan, rule->path)))
                         add_fault(&t, all->faults[i].text);
         }
+        /* kubelet refuses it; with failSwapOn: false daemons swap, and pods that may
+         * (kubernetes.io/docs/concepts/cluster-administration/swap-memory-management) */
         if (host->kernel_state.swap && !plan_kubelet_switch(plan, "failSwapOn", true))
                 add_fault(&t, "swap is on (swapoff -a)");
         if (o->mtu == 0)
