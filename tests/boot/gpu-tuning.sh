@@ -48,6 +48,10 @@ try "takes back all it has set" is "$(outcome) $(governors) $(idle 3) $(idle 2)"
 try "and forgets it" test ! -e /run/nodestrap/tuning
 # shellcheck disable=SC2046 # sources are words
 try "a plan tells of both" matches "$(nodestrap plan $(sources) --output json 2>&1)" 'C6 takes 290 us to leave, more than 10 .spec.*the CPU governor is powersave and not performance .spec'
+nodestrap doctor --output json >out/doctor.json 2>/dev/null
+try "doctor has a finding for each setting" is "$(python3 -c 'import json
+print(*sorted(c["found"] for c in json.load(open("out/doctor.json"))["checks"] if c["code"] == "tuning"), sep=", ")')" \
+        'CPU idle states, the CPU governor, the IOMMU domain, the clock source, transparent_hugepage'
 try "once more: an init" nodestrap init
 try "has nothing to take back" is "$(outcome)" ''
 

@@ -36,6 +36,9 @@ ok "audit is the default, and plans no step" plan wrong ''
 ok "no step" planned '[]'
 ok "it names each setting with what to do" holds "$(warned host-tuning)" 'C6 takes 290 us' 'intel_idle.max_cstate=1 processor.max_cstate=1' \
         'kernel.numa_balancing is 1 and not 0' 'governor is powersave' 'clock source is hpet' 'transparent_hugepage is always' 'IOMMU domain is DMA' 'MTU of ens5 is 1500 and not 9001'
+rules() { sed -n '/^static const TuningRule/,/};$/s/^\(.*\.name = \|        { \)"\([^"]*\)".*/\2/p' "$here/../../src/host/tuning.c"; }
+each_is_wrong() { local name n=0; while read -r name; do holds "$(warned host-tuning)" "${name%states}" || return; n=$((n + 1)); done < <(rules); same 6 $n; }
+ok "for each rule of the table the fixture has a value that is wrong" each_is_wrong
 ok "in one warning" same 1 "$(of '[w["code"] for w in plan["warnings"]].count("host-tuning")')"
 ok "on a machine where all is right" plan right ''
 ok "it says nothing" same '' "$(warned host-tuning)"

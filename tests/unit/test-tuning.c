@@ -144,10 +144,15 @@ TEST(huge_pages_of_a_small_kernel_are_not_judged) {
 }
 
 TEST(a_unit_of_the_image_is_named) {
-        BOX(b, NULL);
-        ASSERT_OK(root_link(b.root, "/etc/systemd/system/multi-user.target.wants/tuned.service", "/usr/lib/systemd/system/tuned.service"));
-        tuning_read_image(b.root, &b.tuning);
-        ASSERT_STREQ(b.tuning.owner, "tuned.service");
+        static const char *const owners[] = { "tuned", "cpupower", "cpufrequtils", "power-profiles-daemon", "ondemand" };
+        for (size_t i = 0; i < ARRAY_SIZE(owners); i++) {
+                BOX(b, NULL);
+                _free_ char *unit = xasprintf("%s.service", owners[i]), *link = xasprintf("/etc/systemd/system/multi-user.target.wants/%s", unit),
+                            *file = xasprintf("/usr/lib/systemd/system/%s", unit);
+                ASSERT_OK(root_link(b.root, link, file));
+                tuning_read_image(b.root, &b.tuning);
+                ASSERT_STREQ(b.tuning.owner, unit);
+        }
         BOX(masked, NULL);
         ASSERT_OK(root_link(masked.root, "/etc/systemd/system/multi-user.target.wants/tuned.service", "/usr/lib/systemd/system/tuned.service"));
         ASSERT_OK(root_link(masked.root, "/etc/systemd/system/tuned.service", "/dev/null"));
