@@ -264,7 +264,7 @@ typedef struct HostTuning {
         bool set;                       /* an earlier run of this boot set TUNING_FILE */
 } HostTuning;
 /* An idle state that takes longer to leave costs latency. On servers since Haswell C1 and C1E take up to
- * 10 us, C3 33 us and C6 133 us or more (torvalds/linux:drivers/idle/intel_idle.c); C2 of an EPYC takes about
+ * 10 us, C3 33 us and C6 133 us or more (torvalds/linux:drivers/idle/intel_idle.c). C2 of an EPYC takes about
  * 400 us (reviews.freebsd.org/D47444). */
 #define TUNING_IDLE_USEC 10
 #define TUNING_CPUS      "/sys/devices/system/cpu"

@@ -24,8 +24,8 @@ static const TuningRule rules[] = {
         { "transparent_hugepage", HUGE_PAGES "/enabled", "madvise never",
           "kernel parameter transparent_hugepage=madvise", HUGE_PAGES "/hpage_pmd_size", "536870912", false },
         /* It is told and never set. With strict invalidation ("DMA") NVIDIA measured a sixth of the I/O that
-         * the two others reach (NVIDIA/NV-Kernels#183). Its kernels for Grace have passthrough (#226 there),
-         * its installation guide wants the contrary (k8snetworkplumbingwg/sriov-network-operator#864): before
+         * the two others reach (NVIDIA/NV-Kernels#183). Its kernels for Grace have passthrough (#226 there).
+         * Its installation guide wants the contrary (k8snetworkplumbingwg/sriov-network-operator#864). Before
          * 6.11 the SMMU driver binds no PASID to it (NVIDIA/nodewright-packages#121: CUDA does not start). */
         { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "DMA-FQ identity",
           "kernel parameter iommu.strict=0, or from Linux 6.11 on iommu.passthrough=1", NULL, NULL, false },

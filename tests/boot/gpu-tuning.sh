@@ -6,8 +6,8 @@
 # spec: {instance: {tuning: gpu}, kubelet: {config: {failSwapOn: false}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# tuning: gpu from power-on: governors and idle states are set and read back, again after a reboot, which the kernel's settings do not
-# survive, and taken back when the key goes. A governor that the kernel does not let go is a warning, and the node comes up.
+# tuning: gpu from power-on: governors and idle states are set and read back. A reboot forgets them, and the next boot sets them again.
+# They are taken back when the key goes. A governor that the kernel does not let go is a warning, and the node comes up.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
