@@ -143,9 +143,10 @@ check-unit: test-programs pure
 PLAIN        := endurance libraries protections
 check-plain: guest-programs pure
 	$(Q)$(call run_all,$(PLAIN:%=tests/check/%.sh))
-check-files: guest-programs $(patsubst %.c,$(O)/%,$(filter %.c,$(T)))  # make check-files T="tests/vm/modules.sh tests/boot/slice.sh": as the suites run them
+REPEATED      = $(if $(filter %/exhaustive/prove-gpus.sh,$(T)),$(filter %/test-prove %/test-prove-gpus,$(TESTS)))   # by that script
+check-files: guest-programs $(REPEATED) $(patsubst %.c,$(O)/%,$(filter %.c,$(T)))  # make check-files T="tests/vm/modules.sh tests/boot/slice.sh": as the suites run them
 	$(Q)$(call run_all,$(patsubst %.c,$(O)/%,$(T)))
-test: guest-programs $(patsubst %.c,$(O)/%,$(filter %.c,$(T)))  # make test T="tests/unit/test-toml.c tests/check/token.sh": these alone, all of their lines
+test: guest-programs $(REPEATED) $(patsubst %.c,$(O)/%,$(filter %.c,$(T)))  # make test T="tests/unit/test-toml.c tests/check/token.sh": these alone, all of their lines
 	$(if $(T),,$(error make test T="tests/unit/test-toml.c tests/check/token.sh"))
 	$(Q)$(TAP) -v $(patsubst %.c,$(O)/%,$(T))
 valgrind: test-programs

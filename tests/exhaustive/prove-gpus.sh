@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The test of the GPUs by nodestrap-prove again and again: on GPUs that are well, where no run may have a finding, with times that are
+# wrong by up to 10 % in every second one.
+set -u; unit=${HELPERS:-$(dirname "$0")/../../build/tests/helpers}/../unit count=0 bad=0
+again() {       # PROGRAM VARIABLE=VALUE: its tests, of which one runs so often
+        while IFS= read -r line; do
+                case $line in
+                1..*) ;;
+                ok*|not\ ok*) count=$((count + 1)); sed -E "s/^((not )?ok) [0-9]+ - /\1 $count - $1: /" <<<"$line"; [[ $line = ok* ]] || bad=1 ;;
+                *) echo "$line" ;;
+                esac
+        done < <(env "$2" "$unit/$1" 2>&1)
+        count=$((count + 1))
+        if wait $!; then echo "ok $count - $1 with $2 came to its end"; else bad=1; echo "not ok $count - $1 with $2 came to its end"; fi
+}
+again test-prove-gpus RUNS=1000
+echo "1..$count"; exit $bad
