@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The test of the GPUs by nodestrap-prove again and again: on GPUs that are well, where no run may have a finding, with times that are
-# wrong by up to 10 % in every second one.
+# wrong by up to 10 % in every second one; and killed at each of its calls of CUDA, which is a failure of the devices phase with a word.
 set -u; unit=${HELPERS:-$(dirname "$0")/../../build/tests/helpers}/../unit count=0 bad=0
 again() {       # PROGRAM VARIABLE=VALUE: its tests, of which one runs so often
         while IFS= read -r line; do
@@ -15,4 +15,5 @@ again() {       # PROGRAM VARIABLE=VALUE: its tests, of which one runs so often
         if wait $!; then echo "ok $count - $1 with $2 came to its end"; else bad=1; echo "not ok $count - $1 with $2 came to its end"; fi
 }
 again test-prove-gpus RUNS=1000
+again test-prove EACH=1
 echo "1..$count"; exit $bad

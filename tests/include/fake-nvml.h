@@ -17,16 +17,21 @@
 
 typedef struct Machine { char path[32]; char *script, *state; Root *root; Action action; Work work; } Machine;
 
-static void fake_load(void) {
-        static void *library;
+/* A file by its path from the folder of this program. */
+static char *beside_program(const char *file) {
         char exe[4096] = "";
-        if (library)
-                return;
         ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
         ASSERT_TRUE(n > 0);
         exe[n] = 0;                     /* valgrind writes behind it */
         *strrchr(exe, '/') = 0;
-        _free_ char *path = xasprintf("%s/../fakes/libnvidia-ml.so.1", exe);
+        return xasprintf("%s/%s", exe, file);
+}
+
+static void fake_load(void) {
+        static void *library;
+        if (library)
+                return;
+        _free_ char *path = beside_program("../fakes/libnvidia-ml.so.1");
         library = dlopen(path, RTLD_NOW);
         if (!library)
                 FAIL("%s", dlerror());

@@ -136,15 +136,4 @@ TEST(the_others_end_their_tests) {
         ASSERT_CONTAINS(copy.words, "1 prove-timeout!");
 }
 
-/* Wherever it dies, there is a verdict, and it is a failure. */
-TEST(deaths) {
-        bool ended = false;
-        for (int call = 1; !ended; call += 61) {
-                _free_ char *script = xasprintf("die %d\n", call);
-                _cleanup_(run_done) Run r = prove_with(script, "30");
-                ended = r.status == 0;
-                ASSERT_STREQ(r.words, ended ? "" : "- prove-failed!");
-        }
-}
-
 TEST_MAIN

@@ -338,6 +338,27 @@ TEST(a_helper_that_crashes) {
         ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "nodestrap-prove@60.service does not start: Failed to start");
 }
 
+/* The real helper, killed at one of its calls of CUDA after the other. EACH: at every so many;
+ * tests/exhaustive/prove-gpus.sh takes all of them. */
+TEST(a_helper_that_is_killed) {
+        _free_ char *program = beside_program("../../nodestrap-prove"), *libraries = beside_program("../fakes");
+        _free_ char *start = xasprintf("FAKE_CUDA=../../cuda LD_LIBRARY_PATH=%s %s 60 >prove || { echo signal >../../result; exit 1; }", libraries, program);
+        int each = atoi(getenv("EACH") ?: "61");
+        bool ended = false;
+        for (int call = 1; !ended; call += each) {
+                STEP(m, "", start);
+                _free_ char *cuda = xasprintf("%s/cuda", m.path), *script = xasprintf("gpus 2\nmemory all 64\nsms 1\ndie %d\n", call);
+                write_file(cuda, script);
+                ended = prove_work(&m.work) >= 0;
+                if (ended) {
+                        printf("# %d calls, killed at each %d\n", call - 1, each);
+                        ASSERT_EQ(m.work.warnings.n, 0);
+                } else if (m.work.cause != CAUSE_HEALTH || !strstr(m.work.text, "ended early (signal)"))
+                        FAIL("call %d: %s", call, m.work.text);
+                ASSERT_EQ(json_array_size(json_object_get(json_object_get(m.work.found, "prove"), "findings")), ended ? 0 : 1);
+        }
+}
+
 TEST(a_helper_that_hangs) {
         STEP(m, "", "head -n 2 $LINES >prove; echo activating >../../active; exec sleep 100");
         m.work.deadline_usec = now_usec() + 11 * USEC_PER_SEC;
