@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make install DESTDIR=…
+# make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make picture | make install DESTDIR=…
 # make CC=aarch64-linux-gnu-gcc (make deps ARCH=arm64 brings what that needs) | make deb [ARCH=arm64] | make rpm [ARCH=arm64] [RELEASE=2]
 # make deps-test images | make lint | make check-boot | make check-vm | make check-cluster | make check-arm64 | make package
 # make check-everyday | make check-rest [PART=2] (both are what CI runs) | make torture | make test T="tests/unit/test-toml.c tests/boot/no-config.sh" (tests/README.md)
@@ -88,7 +88,7 @@ endif
 
 all: $(O)/nodestrap $(O)/nodestrap-prove
 .PHONY: all demo check check-unit check-plain check-files check-guests check-boot check-vm check-cluster check-arm64 check-everyday check-rest torture test test-programs guest-programs \
-        images package deb rpm bench check-device fuzz install clean sizes pure lint words valgrind deps deps-test
+        images package deb rpm bench picture check-device fuzz install clean sizes pure lint words valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o $(O)/src/prove/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 $(O)/nodestrap: WHOLE = $(if $(LTO),$(HARDENING) $(PROTECTION) $(LTO))
@@ -270,6 +270,9 @@ bench: guest-programs $(BENCH)
 	$(Q)$(O)/tests/bench/fleet
 	$(Q)tests/bench/storage.sh $(O)/nodestrap $(O)/tests/bench
 	$(Q)python3 tests/bench/cluster.py --nodestrap $(O)/nodestrap
+picture: guest-programs                  # of a boot of conf/examples/p5-48xlarge.userdata, in real time: the whole one, and the small one of README
+	$(Q)python3 tests/bench/boot.py --nodestrap $(O)/nodestrap --speed 1 --picture conf/examples/p5-48xlarge-boot.svg
+	$(Q)python3 conf/picture.py conf/examples/p5-48xlarge-boot.svg >debian/boot.svg
 $(BENCH): %: %.o $(LIB)
 	$(call say,LD,$@)$(LINK)
 demo: $(O)/nodestrap                     # what init would do on a tray of a GB200 rack

@@ -208,11 +208,18 @@ tree_read_only_etc() {
                 >"$tree/etc/systemd/system/read-only-etc.service"
         mkdir -p "$tree/etc/systemd/system/sysinit.target.wants"; ln -s ../read-only-etc.service "$tree/etc/systemd/system/sysinit.target.wants/"
 }
-tree_paced() {                          # a boot whose parts take their time: user scripts before the run phase, and containerd; by script user-takes and script containerd-takes
+tree_paced() {                          # a boot whose parts take their time: user scripts before the run phase, containerd, the test of the GPUs; by script user-takes, containerd-takes, prove-takes
         local s=$tree/etc/systemd/system; mkdir -p "$tree/usr/lib/fakes" "$s/multi-user.target.wants" "$tree/etc/eks"
         printf '#!/bin/bash\n. /usr/lib/fakes/lib.sh\npause "$(script "$1-takes" 0)"; event "$1-is-there"\n' | install -m 755 /dev/stdin "$tree/usr/lib/fakes/takes"
         printf '[Unit]\nDescription=Stub of cloud-init and its user scripts\nDefaultDependencies=no\nAfter=nodestrap-config.service basic.target\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/fakes/takes user\n' >"$s/cloud-final.service"
         printf '[Unit]\nDescription=Stub of containerd\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/fakes/takes containerd\n' >"$s/containerd.service"
+        install -D -m 755 /dev/stdin "$tree/usr/lib/fakes/proves" <<'END'
+#!/bin/bash
+. /usr/lib/fakes/lib.sh
+/usr/lib/fakes/takes prove
+for gpu in $(gpus); do echo "{\"gpu\": \"$gpu\", \"done\": true}"; done; echo '{"done": true}'
+END
+        mkdir -p "$s/nodestrap-prove@.service.d"; printf '[Service]\nExecStart=\nExecStart=+/usr/lib/fakes/proves\n' >"$s/nodestrap-prove@.service.d/paced.conf"
         ln -sf ../cloud-final.service "$s/multi-user.target.wants/"; ln -sf /dev/null "$s/multi-user.target.wants/containerd.service"
         echo 2.1.5 >"$tree/etc/eks/containerd-version.txt"; printf '#!/bin/sh\n' | install -D /dev/stdin "$tree/usr/bin/ctr"
 }
