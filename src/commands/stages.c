@@ -11,6 +11,7 @@
 #include "base/progress.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "nic/enis.h"
 #include "report/status.h"
 
 #include <assert.h>
@@ -20,6 +21,8 @@
 #define DISKS_USEC (30 * USEC_PER_SEC)
 /* For EBS volumes that user scripts attach. They take some seconds, but EC2 promises no time. */
 #define VOLUMES_USEC (120 * USEC_PER_SEC)
+/* Only a warning depends on network cards. */
+#define CARDS_USEC (3 * USEC_PER_SEC)
 /* Longer than the longest init, which may move files to the disks for four hours. */
 #define LOCK_USEC  (6 * 3600ULL * USEC_PER_SEC)
 
@@ -250,6 +253,29 @@ static int detect(Run *run) {
         return host_detect(run->root, run->config, &options, &run->host, &run->diag);
 }
 
+/* At boot the service has mostly told them to a process of udev. All are needed to judge any. */
+static void detect_cards(const Run *run) {
+        Host *h = run->host;
+        _cleanup_(snapshot_done) Snapshot known = {};
+        _cleanup_(imds_freep) Imds *imds = NULL;
+        _cleanup_(diag_done) Diag ignored = {};
+        const EniQuestion question = { .cards = network_cards_find(h->instance.type) };
+        if (h->modelled || h->gpus.count == 0 || host_efa(h) == 0 || question.cards == 1)
+                return;
+        snapshot_read(run->root, &known, &ignored);
+        if (run->imds && !run->options.skip_devices) {
+                imds = imds_new(CARDS_USEC);
+                (void)!enis_ask(imds, &question, &known.enis, &ignored);
+        }
+        const Enis *enis = &known.enis;
+        if (ANY(eni, enis->items, enis->n, eni->card < 0 || eni->asked_usec == 0))
+                return;
+        for (const Eni *eni = enis->items; eni < enis->items + enis->n; eni++)
+                *APPEND(h->cards, h->n_cards) =
+                        (CardUse){ (uint8_t)eni->card,
+                                   eni->ipv4s || eni->ipv6s || streq(eni->mac, enis->primary ?: "") };
+}
+
 /* Writes the files with the wrong name again before kubelet starts. */
 static void correct_name(Run *run) {
         const Host *h = run->host;
@@ -316,6 +342,7 @@ int run_make_plan(Run *run) {
                 r = take_locks(run);
         THEN(r, detect(run));
         if (r >= 0) {
+                detect_cards(run);
                 correct_name(run);
                 r = run_enter(run, "plan");
         }

@@ -170,6 +170,6 @@ Host *host_free(Host *h) {
         strv_free(h->api_server_addresses);
         strv_free(h->bootstrappers);
         strv_free(h->dead_links);
-        FREE_ALL(h->pci, h->nodes, h->pools, h->shortfalls, h);
+        FREE_ALL(h->pci, h->cards, h->nodes, h->pools, h->shortfalls, h);
         return NULL;
 }

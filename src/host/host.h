@@ -275,6 +275,9 @@ _nonnull_ void tuning_read(const Root *root, HostTuning *t);
 _nonnull_ void tuning_read_image(const Root *root, HostTuning *t);
 _nonnull_ void tuning_done(HostTuning *t);
 
+/* A network interface as the metadata service has it. One for EFA alone has no address. */
+typedef struct CardUse { uint8_t card; bool addressed; } CardUse;
+
 typedef struct Host {
         bool modelled;                  /* --instance-type: not this machine */
         bool imaged;                    /* modelled, with the programs and drivers of an image */
@@ -293,6 +296,7 @@ typedef struct Host {
         Disk *disks; size_t n_disks;
         Storage storage;
         Nic *nics; size_t n_nics;
+        CardUse *cards; size_t n_cards; /* with EFA and GPUs; empty: a card is not known */
         NumaNode *nodes; size_t n_nodes;
         Gpus gpus;
         Shortfall *shortfalls; size_t n_shortfalls;     /* the census; empty in a model */

@@ -23,10 +23,11 @@ static bool is_extra(const InstanceOptions *o) {
 static void warn_of_far_gpus(Plan *plan, const Host *host) {
         bool placed = false;
         _strv_ char **far = host_far_gpus(host, &placed);
-        if (!far)
+        if (far)
+                json_object_set_new(plan->facts, "gpusWithoutEfa", json_list(far));
+        if (plan_cards_here(plan, host, far) || !far)
                 return;
         _free_ char *list = strv_join(far, ", ");
-        json_object_set_new(plan->facts, "gpusWithoutEfa", json_list(far));
         diag_warn(&plan->warnings, "efa-far",
                   "GPU%s %s %s no EFA device %s: %s data takes a longer way to other nodes. Find better "
                   "network cards for EFA: nodestrap plan --efa CARDS",

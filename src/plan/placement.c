@@ -157,24 +157,27 @@ static int take_cards(EfaCards *e, const char *list, Diag *diag) {
         return r;
 }
 
-static void show_card(EfaCards *e, unsigned card, bool placed) {
+static void show_card(EfaCards *e, unsigned card, bool placed, bool line) {
         const NetworkCards *row = row_of(e, card);
-        json_t *o = json_pack("{si sb}", "card", card, "ena", row->ena);
-        text_add(&e->text, "           card %2u: EFA up to %u Gbps", card, row->efa_gbps);
-        json_object_set_new(o, "efaGbps", json_integer(row->efa_gbps));
-        if (row->ena_gbps > 0) {
-                text_add(&e->text, ", ENA up to %u", row->ena_gbps);
+        json_t *o = json_pack("{si sb si}", "card", card, "ena", row->ena, "efaGbps", row->efa_gbps);
+        if (row->ena_gbps > 0)
                 json_object_set_new(o, "enaGbps", json_integer(row->ena_gbps));
-        } else
+        json_array_append_new(e->cards, o);
+        if (!line)
+                return;
+        text_add(&e->text, "           card %2u: EFA up to %u Gbps", card, row->efa_gbps);
+        if (row->ena_gbps > 0)
+                text_add(&e->text, ", ENA up to %u", row->ena_gbps);
+        else
                 text_add(&e->text, row->ena ? ", or ENA" : ", no ENA");
         if (row->gpu >= 0)
                 text_add(&e->text, ", near GPU %d\n", row->gpu);
         else
                 text_add(&e->text, placed ? ", near no GPU\n" : "\n");
-        json_array_append_new(e->cards, o);
 }
 
-static void show_gpu(EfaCards *e, const NetworkCards *row) {
+/* Has it no device near? */
+static bool show_gpu(EfaCards *e, const NetworkCards *row) {
         json_t *near = json_array(), *has = json_array();
         _cleanup_(text_done) Text cards = {}, taken = {};
         for (unsigned card = row->first; card <= row->last; card += row->step) {
@@ -185,13 +188,47 @@ static void show_gpu(EfaCards *e, const NetworkCards *row) {
                 text_add(&taken, "%s%u", taken.size > 0 ? ", " : "", card);
                 json_array_append_new(has, json_integer(card));
         }
+        bool far = taken.size == 0;
         text_add(&e->text, "           GPU %d, near cards %s: %s%s\n", row->gpu, cards.data,
-                 taken.size > 0 ? "EFA on " : "no EFA", taken.data ?: "");
-        if (taken.size == 0)
+                 far ? "no EFA" : "EFA on ", taken.data ?: "");
+        if (far)
                 text_add(&e->far, "%sGPU %d (network cards %s)", e->far.size > 0 ? ", " : "", row->gpu,
                          cards.data);
         json_array_append_new(e->gpus,
                               json_pack("{si so so}", "gpu", row->gpu, "nearCards", near, "efaOn", has));
+        return far;
+}
+
+/* lines: also where nothing is public of GPUs. far: as of plan_cards_here() */
+static bool show_cards(Plan *plan, EfaCards *e, bool lines, char *const *far) {
+        bool placed = ANY(row, e->rows, e->n_rows, row->gpu >= 0);
+        unsigned n_far = 0;
+        e->cards = json_array();
+        e->gpus = json_array();
+        text_add(&e->text, "%sEFA        %u device%s of %s, by network card\n", plan->machine, e->n,
+                 e->n == 1 ? "" : "s", e->type);
+        for (unsigned card = 0; card < ARRAY_SIZE(e->taken); card++)
+                if (e->taken[card])
+                        show_card(e, card, placed, placed || lines);
+        for (const NetworkCards *row = e->rows; row < e->rows + e->n_rows; row++)
+                if (row->gpu >= 0)
+                        n_far += show_gpu(e, row);
+        if (!placed)
+                text_add(&e->text, "           AWS does not publish which GPU is near which of these cards\n");
+        if (n_far > 0) {
+                _free_ char *list = strv_length(far) == n_far ? strv_join(far, ", ") : NULL;
+                diag_warn(&plan->warnings, "efa-far",
+                          "no EFA device is near %s%s%s: data to other nodes takes a longer way; give each "
+                          "GPU EFA on one of its cards", e->far.data, list ? ", on PCI " : "", list ?: "");
+        }
+        RENEW(plan->machine, text_take(&e->text));
+        text_done(&e->far);
+        json_object_set_new(plan->facts, "efaCards", e->cards);
+        if (placed)
+                json_object_set_new(plan->facts, "efaGpus", e->gpus);
+        else
+                json_decref(e->gpus);
+        return n_far > 0;
 }
 
 int plan_efa_cards(Plan *plan, const Host *host, const char *cards, Diag *diag) {
@@ -206,29 +243,47 @@ int plan_efa_cards(Plan *plan, const Host *host, const char *cards, Diag *diag) 
         int r = take_cards(&e, cards, diag);
         if (r < 0)
                 return r;
-        bool placed = ANY(row, e.rows, e.n_rows, row->gpu >= 0);
-        e.cards = json_array();
-        e.gpus = json_array();
-        text_add(&e.text, "%sEFA        %u device%s of %s, by network card\n", plan->machine, e.n,
-                 e.n == 1 ? "" : "s", e.type);
-        for (unsigned card = 0; card < ARRAY_SIZE(e.taken); card++)
-                if (e.taken[card])
-                        show_card(&e, card, placed);
-        for (const NetworkCards *row = e.rows; row < e.rows + e.n_rows; row++)
-                if (row->gpu >= 0)
-                        show_gpu(&e, row);
-        if (!placed)
-                text_add(&e.text, "           AWS does not publish which GPU is near which of these cards\n");
-        if (e.far.size > 0)
-                diag_warn(&plan->warnings, "efa-far",
-                          "no EFA device is near %s: data to other nodes takes a longer way; give each "
-                          "GPU EFA on one of its cards", e.far.data);
-        RENEW(plan->machine, text_take(&e.text));
-        text_done(&e.far);
-        json_object_set_new(plan->facts, "efaCards", e.cards);
-        if (placed)
-                json_object_set_new(plan->facts, "efaGpus", e.gpus);
-        else
-                json_decref(e.gpus);
+        (void)show_cards(plan, &e, true, NULL);
         return 0;
+}
+
+static void note_cards(Plan *plan, char *text) {
+        RENEW(plan->machine, xasprintf("%sEFA        %s\n", plan->machine, text));
+        free(text);
+}
+
+/* An interface with an address may be ENA alone, or with EFA: the number of devices on PCI decides. */
+bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
+        EfaCards e = { .type = host->instance.type };
+        bool maybe[ARRAY_SIZE(e.taken)] = {};
+        unsigned efa = host_efa(host), more = 0;
+        if (host->n_cards == 0 || json_object_get(plan->facts, "efaCards"))
+                return false;
+        e.rows = network_cards_of(e.type, &e.n_rows);
+        if (!e.rows)
+                note_cards(plan, xasprintf("which network cards of %s take EFA is not known here", e.type));
+        for (const CardUse *use = host->cards; e.rows && use < host->cards + host->n_cards; use++) {
+                const NetworkCards *row = row_of(&e, use->card);
+                if (!row) {
+                        diag_warn(&plan->warnings, "network-cards-unknown",
+                                  "the metadata service names network card %u, which %s does not have by "
+                                  "the table here: the plan does not judge EFA by card", use->card, e.type);
+                        return false;
+                }
+                *(use->addressed && row->ena ? &maybe[use->card] : &e.taken[use->card]) |= row->efa;
+        }
+        for (unsigned card = 0; card < ARRAY_SIZE(maybe); card++) {
+                e.n += e.taken[card];
+                more += maybe[card] && !e.taken[card];
+        }
+        for (unsigned card = 0; card < ARRAY_SIZE(maybe) && e.n + more == efa; card++)
+                e.taken[card] |= maybe[card];
+        if (e.rows && e.n != efa && e.n + more != efa)
+                note_cards(plan, xasprintf("%u on PCI, but from %u to %u by network card: not judged by card",
+                                           efa, e.n, e.n + more));
+        else if (e.rows) {
+                e.n = efa;
+                return show_cards(plan, &e, false, far);
+        }
+        return false;
 }

@@ -63,6 +63,9 @@ _must_check_ _nonnull_ int plan_placement(Plan *plan, const Host *host, unsigned
 /* The same for EFA devices on these network cards ("1,5-7"), and the GPUs near; warns of one without.
  * -EINVAL for a card that takes none, or a type whose cards are not known. */
 _must_check_ _nonnull_ int plan_efa_cards(Plan *plan, const Host *host, const char *cards, Diag *diag);
+/* The same for the interfaces of this machine. far: GPUs by PCI without a near device, or NULL, which it
+ * names in its warning. Has it warned of GPUs? */
+_nonnull(1, 2) bool plan_cards_here(Plan *plan, const Host *host, char *const *far);
 /* Numbers of route table, rules and metric (amazonlinux/amazon-ec2-net-utils:lib/lib.sh). */
 #define INTERFACE_METRIC(card, device) (512 + 100 * (card) + (device))
 #define INTERFACE_TABLE(card, device)  (10000 + 100 * (card) + (device))

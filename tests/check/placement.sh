@@ -145,6 +145,77 @@ tray p5-48xlarge 4f:00.0 50:00.0 51:00.0 52:00.0
 ok 'with none near the first' finds '53:00.0|GPU 0000:53:00.0 has no EFA device behind *'
 tray p5en-48xlarge 55:00.0 56:00.0 57:00.0 58:00.0
 ok 'a p5en has two GPUs behind a switch' finds '59:00.0 5a:00.0|*'
+# ---- on a machine, by the cards of its metadata service ----
+lists() { # TYPE CARD…: interfaces on these cards, of which those with a + have an address
+        local type=$1 n=0 mac d; shift
+        rm -rf "$tmp/vpc"; cp -r "$fixtures/imds-m5" "$tmp/vpc"
+        sed -i "s/m5.large/$type/" "$tmp/vpc/latest/dynamic/instance-identity/document"
+        cp "$tmp/node.yaml" "$tmp/vpc/latest/user-data"
+        for card; do
+                n=$((n + 1)) mac=0e:f4:9a:2b:00:$(printf %02x $n) d=$tmp/vpc/latest/meta-data/network/interfaces/macs/$mac
+                mkdir "$d"; echo "${card%+}" >"$d/network-card"; echo 1 >"$d/device-number"
+                case $card in *+) echo "10.0.1.$n" >"$d/local-ipv4s";; esac
+        done
+        mock --imds "$tmp/vpc"
+}
+by_card() { "$nodestrap" plan --root "$root" -c imds://user-data "$@" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; return 1; }; }
+section() { by_card || return 1; sed -n '/^EFA  /,/^[^ ]/p' "$tmp/out" | sed '2,${/^[^ ]/d}; /^$/d' | diff - "$tmp/want"; }
+tells() { by_card && [ "$(far)" = "$1" ] && tr -s ' \n' ' ' <"$tmp/out" | grep -qF "$2" || { cat "$tmp/out" "$tmp/err"; return 1; }; }
+cat >"$tmp/want" <<'END'
+EFA        4 devices of p6e-gb200.36xlarge, by network card
+           card  1: EFA up to 400 Gbps, no ENA, near GPU 0
+           card  3: EFA up to 400 Gbps, no ENA, near GPU 0
+           card  5: EFA up to 400 Gbps, no ENA, near GPU 1
+           card 13: EFA up to 400 Gbps, no ENA, near GPU 3
+           GPU 0, near cards 1, 3: EFA on 1, 3
+           GPU 1, near cards 5, 7: EFA on 5
+           GPU 2, near cards 9, 11: no EFA
+           GPU 3, near cards 13, 15: EFA on 13
+END
+tray p6e-gb200 3e:00.0 9a:00.0 9b:00.0 b1:00.0; lists p6e-gb200.36xlarge 1 3 5 13 2+
+ok 'a tray is shown as plan --efa shows it' section
+ok 'one warning names the GPU, its cards and its address' tells 1 'no EFA device is near GPU 2 (network cards 9, 11), on PCI 0000:9c:00.0: '
+tray p6e-gb200 27:00.0 3e:00.0 9a:00.0 b1:00.0; lists p6e-gb200.36xlarge 1 5 9 13 2+
+ok 'one card near each GPU is enough' tells 0 'GPU 3, near cards 13, 15: EFA on 13'
+lists p6e-gb200.36xlarge 1 5 9
+ok 'a device more than the cards have: the cards are not judged' tells 0 'EFA 4 on PCI, but from 3 to 3 by network card: not judged by card'
+lists p6e-gb200.36xlarge 1 5 9 17
+ok 'a card that the table does not know' tells 0 'the metadata service names network card 17, which p6e-gb200.36xlarge does not have by the table here'
+lists p6e-gb300r.36xlarge 1 5 9 13
+ok 'a type that the table lacks' tells 0 'EFA which network cards of p6e-gb300r.36xlarge take EFA is not known here'
+lists p6e-gb200.36xlarge 1 5 9 13; rm "$tmp"/vpc/latest/meta-data/network/interfaces/macs/*:03/network-card
+ok 'a card without an answer: none is judged' tells 0 ''
+lacks_section() { by_card && ! grep -q '^EFA' "$tmp/out"; }
+ok 'nor shown' lacks_section
+mkdir -p "$root/run/nodestrap"; lists p6e-gb200.36xlarge 1 5 9 13
+python3 - >"$root/run/nodestrap/interfaces.json" <<'PY'
+import json
+known = {"device": 1, "askedUsec": 2, "begunUsec": 1, "answered": 7}
+print(json.dumps({"bootId": "", "listedUsec": 1, "interfaces": {"instanceId": "i-0f1e2d3c4b5a69788", "primary": "0e:f4:9a:2b:00:00", "ipv6": False,
+                  "interfaces": [{"mac": "0e:f4:9a:2b:00:%02d" % card, "card": card, **known} for card in (1, 3, 5, 9)]}}))
+PY
+ok 'what a process of udev knows' tells 1 'no EFA device is near GPU 3 (network cards 13, 15): '
+ok 'is not asked again' sent 0 network-card
+rm -r "$root/run/nodestrap"
+asked_none() { by_card --efa 1,5,9,13 && [ "$(grep -c '^EFA' "$tmp/out")" = 1 ]; }
+ok 'plan --efa on the machine shows the cards that you name' asked_none
+# shellcheck disable=SC2046    # words
+tray p5-48xlarge; lists p5.48xlarge 0+ $(seq 1 31)
+cat >"$tmp/want" <<'END'
+EFA        32 devices of p5.48xlarge, by network card
+           AWS does not publish which GPU is near which of these cards
+END
+ok 'a p5: what is not public is not guessed' section
+ok 'nor warned of' test "$(far)" = 0
+rm -r "$root/sys/bus/pci/devices/0000:4f:00.0"; sed -i 's/^EFA        32/EFA        31/' "$tmp/want"
+# shellcheck disable=SC2046    # words
+lists p5.48xlarge $(seq 1 31)
+ok 'the primary interface without EFA is one with an address' section
+tray p5-48xlarge 4f:00.0 50:00.0 51:00.0 52:00.0
+# shellcheck disable=SC2046    # words
+lists p5.48xlarge 0+ $(seq 1 27) 28+ 29+
+ok 'there its PCI bus tells which GPU has none' tells 1 'GPU 0000:53:00.0 has no EFA device behind the same PCIe switch'
+mock_stop
 rm -r "$root"; mkdir -p "$root"
 
 # ---- the gate ----
