@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Versions that contradict each other. NVIDIA programs and libraries need the driver of their own version
- * (docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide,
- * docs.nvidia.com/multi-node-nvlink-systems/imex-guide). GPUs need a driver that supports them. Plans warn of
- * other requirements (plan/requirements.c). An unknown version contradicts nothing. */
+ * Versions that contradict each other, by conf/requirements.csv. Plans warn of those that they know
+ * (plan/requirements.c). An unknown version contradicts nothing. */
 #include "doctor/look.h"
 
 #include "base/paths.h"
@@ -58,13 +56,14 @@ static bool is_closed(const char *license) {
 
 typedef struct Part {
         const char *name;       /* a program */
-        Cause cause;            /* if it differs; CAUSE_NONE: a boot works */
+        Component component;
         const char *packages[3];
 } Part;
 static const Part parts[] = {
-        { "nv-fabricmanager",    CAUSE_VERSION, { "nvidia-fabricmanager", "nvidia-fabric-manager" } },
-        { "nvidia-imex",         CAUSE_VERSION, { "nvidia-imex" } },
-        { "nvidia-persistenced", CAUSE_NONE,    { "nvidia-persistenced" } },
+        { "nv-fabricmanager",    COMPONENT_FABRICMANAGER,
+          { "nvidia-fabricmanager", "nvidia-fabric-manager" } },
+        { "nvidia-imex",         COMPONENT_IMEX,         { "nvidia-imex" } },
+        { "nvidia-persistenced", COMPONENT_PERSISTENCED, { "nvidia-persistenced" } },
 };
 
 /* Types of the need that get this driver: a new list. */
@@ -80,8 +79,9 @@ static char **types_of_driver(const Comparison *c, const Need *need) {
 
 /* Compares a part with the driver. An unknown version (NULL) is reported only if a plan needs the part. */
 static void tell_part(const Comparison *c, const Need *need, const char *subject, const char *path,
-                      const char *version, Cause cause, const char *why) {
+                      const char *version, Component component, Cause cause) {
         const Driver *d = c->driver;
+        const Requirement *r = requirement_find("driver", component);
         _strv_ char **types = need ? types_of_driver(c, need) : NULL;
         if (need && need->types && !types)
                 need = NULL; /* none of these types gets this driver */
@@ -97,12 +97,11 @@ static void tell_part(const Comparison *c, const Need *need, const char *subject
                              path);
                 return;
         }
-        bool fails = need && !need->optional && cause != CAUSE_NONE;
+        bool fails = r->fails && need && !need->optional && cause != CAUSE_NONE;
         Check *check = TELL(c->checks, fails ? CHECK_FAILED : CHECK_WARNING, "version", subject, version,
                             need,
-                            "NVIDIA's driver is %s (%s), but %s (%s) %s: install all NVIDIA packages in one "
-                            "version",
-                            d->version, d->where ?: "as given", subject, path, why);
+                            "NVIDIA's driver is %s (%s), but %s (%s) %s: %s", d->version,
+                            d->where ?: "as given", subject, path, r->why, r->advice);
         check_settle(check, fails ? cause : CAUSE_NONE, TAKE_PTR(types));
 }
 
@@ -138,7 +137,7 @@ static void compare_part(const Comparison *c, const Part *p) {
                 version = package_version(root, p->packages);
         if (!version)
                 version = program_version(root, path, c->driver ? c->driver->version : NULL);
-        tell_part(c, need, p->name, path, version, p->cause, "works only with its own version");
+        tell_part(c, need, p->name, path, version, p->component, CAUSE_VERSION);
 }
 
 #define NVML "libnvidia-ml.so."
@@ -156,8 +155,6 @@ static char *nvml_version(const Comparison *c, const char *folder, char **ret_pa
         return version;
 }
 
-/* NVML returns NVML_ERROR_LIB_RM_VERSION_MISMATCH for another driver: docs.nvidia.com/deploy/nvml-api,
- * nvmlReturn_t. */
 static void compare_nvml(const Comparison *c) {
         const Need *need = needs_find(c->needs, NEED_LIBRARY, NVML "1");
         _strv_ char **folders = library_directories(c->image);
@@ -169,13 +166,11 @@ static void compare_nvml(const Comparison *c) {
         for (char **folder = folders; folder && *folder && !path; folder++)
                 version = nvml_version(c, *folder, &path);
         if (path)
-                tell_part(c, need, NVML "1", path, version, CAUSE_VERSION,
-                          "refuses a driver of another version");
+                tell_part(c, need, NVML "1", path, version, COMPONENT_NVML, CAUSE_VERSION);
 }
 
 /* ---- modules and firmware ---- */
 
-/* Modules of the driver load only with symbols of their own version. */
 static void compare_modules(const Comparison *c) {
         static const char *const modules[] = { "nvidia_uvm", "nvidia_modeset", "nvidia_drm" };
         const Root *root = c->image->root;
@@ -195,8 +190,8 @@ static void compare_modules(const Comparison *c) {
                 _free_ char *version = path ? module_information(root, path, "version") : NULL;
                 const Need *need = needs_find(c->needs, NEED_MODULE, modules[i]);
                 if (version || (path && need && root_exists(root, path) > 0))
-                        tell_part(c, need, modules[i], path, version, need ? need->cause : CAUSE_NONE,
-                                  "loads only with its own version");
+                        tell_part(c, need, modules[i], path, version, COMPONENT_MODULE,
+                                  need ? need->cause : CAUSE_NONE);
         }
 }
 
@@ -359,8 +354,7 @@ void image_compare(const Image *image, const Needs *needs, Checks *checks) {
                 compare_flavor(&c, nvidia);
         }
         compare_toolkit(&c);
-        /* NVIDIA does not document which nvlsm goes with which driver. */
-        static const char *const names[] = { "nvlsm", NULL };
+        static const char *const names[] = { "nvlsm", NULL };   /* without a row: nothing is public */
         const Need *need = needs_find(c.needs, NEED_PROGRAM, NVLSM_PROGRAM);
         _free_ char *version = need ? package_version(c.image->root, names) : NULL;
         if (version)

@@ -146,9 +146,11 @@ typedef struct GpuModel {
 } GpuModel;
 /* NULL: not in the table */
 const GpuModel *gpu_model_find(unsigned device);
-/* conf/requirements.csv: from (or "": all), but before these versions are bad for what. */
+/* conf/requirements.csv: from (or "": all), but before these versions are bad for what. "=driver": all but
+ * that of the driver. */
 typedef enum Component {
         COMPONENT_KUBELET, COMPONENT_CONTAINERD, COMPONENT_DRIVER, COMPONENT_KERNEL, COMPONENT_TOOLKIT,
+        COMPONENT_FABRICMANAGER, COMPONENT_IMEX, COMPONENT_PERSISTENCED, COMPONENT_NVML, COMPONENT_MODULE,
         _COMPONENT_MAX
 } Component;
 typedef struct Requirement {

@@ -44,11 +44,11 @@ static void fill_driver(Stack *s, Action *a) {
 }
 
 static void fill_versions(Stack *s, Action *a) {
-        if (s->manager)
+        if (s->manager && requirement_find("driver", COMPONENT_FABRICMANAGER)->fails)
                 strv_add(&a->words, "nv-fabricmanager");
         if (s->manager && s->nvlink5)
                 strv_add(&a->words, "nvlsm");
-        if (s->uses_imex)
+        if (s->uses_imex && requirement_find("driver", COMPONENT_IMEX)->fails)
                 strv_add(&a->words, "nvidia-imex");
         a->with = strv_join(a->words, ", ");
 }

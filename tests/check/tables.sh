@@ -29,8 +29,9 @@ instance-types~/^p5.48xlarge/s/,x86_64,/,x86-64,/~not one of x86_64 arm64: x86-6
 mig-profiles~s/^(a100-40gb,1g.5gb,.*)documented/\1inferred/~the rows of a100-40gb have two certainties
 mig-profiles~s/^h100(,3g)/a100-40gb\1/~the rows of a100-40gb do not stand together
 requirements~s/^(cdmm,driver,,580.65.06),error/\1,fatal/~not one of error warning: fatal
-requirements~s/^gb200,kubelet/gb200,kublet/~not one of kubelet containerd driver kernel toolkit: kublet
+requirements~s/^gb200,kubelet/gb200,kublet/~not one of kubelet containerd driver kernel toolkit fabricmanager imex persistenced nvml module: kublet
 requirements~s/^(gb200,kubelet,,)1.33/\1v1.33/~not a version: v1.33
+requirements~s/^(driver,imex,,)=driver/\1=drivers/~not a version: =drivers
 requirements~s/^(gb200,kernel,.*),20[0-9-]*$/\1,/~no source with its date
 instance-types~/^p6e-gb300.36/s/unconfirmed/unconfirmd/~not one of unconfirmed listed: unconfirmd
 network-cards~s/^(p5.48xlarge,0-31),both/\1,bth/~not one of ena efa both: bth

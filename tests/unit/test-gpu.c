@@ -44,7 +44,7 @@ TEST(what_is_known_of_models) {
 
 /* A word that is neither a GPU nor a feature would never hold. */
 TEST(requirements_are_about_what_there_is) {
-        static const char *const features[] = { "cdi", "cdmm", "cdmm-auto", "compute-domains", "efa", "mig", NULL };
+        static const char *const features[] = { "cdi", "cdmm", "cdmm-auto", "compute-domains", "driver", "efa", "mig", NULL };
         for (const Requirement *r = requirements; r < requirements + n_requirements; r++) {
                 for (const char *rest = r->what; *rest;) {
                         _free_ char *word = str_cut(&rest, "+");
@@ -53,9 +53,14 @@ TEST(requirements_are_about_what_there_is) {
                                 FAIL("%s: no such GPU or feature", word);
                 }
                 ASSERT_TRUE(!*r->from || version_compare(r->from, r->before) < 0);
+                /* another version of the driver decides those of its parts, and only those */
+                ASSERT_EQ(r->component >= COMPONENT_FABRICMANAGER, streq(r->before, "=driver"));
+                ASSERT_EQ(streq(r->what, "driver"), streq(r->before, "=driver"));
                 for (const Requirement *other = requirements; other < r; other++)
                         ASSERT_TRUE(!streq(other->what, r->what) || other->component != r->component || !streq(other->before, r->before));
         }
+        for (Component c = COMPONENT_FABRICMANAGER; c < _COMPONENT_MAX; c++)
+                ASSERT_TRUE(requirement_find("driver", c));
         ASSERT_TRUE(!requirement_find("t4", COMPONENT_DRIVER) && !requirement_find("h100", COMPONENT_KERNEL));
 }
 
