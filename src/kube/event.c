@@ -181,24 +181,28 @@ static int sender_open(Sender *s, KubeApi **api, char **token) {
         return r;
 }
 
-void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
-                     KubeSent *ret) {
+/* One of both. */
+static void send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
+                 const KubeCondition *condition, KubeSent *ret) {
         _cleanup_(kube_api_freep) KubeApi *api = NULL;
         _cleanup_(forget_secretp) char *token = NULL;
-        Sender s = { .access = access, .identity = identity, .work = "create Events", .sent = ret };
+        Sender s = { .access = access, .identity = identity, .sent = ret,
+                     .work = event ? "create Events" : "set a condition of its Node" };
         *ret = (KubeSent){};
-        if (sender_open(&s, &api, &token) >= 0)
+        if (sender_open(&s, &api, &token) < 0)
+                return;
+        if (event)
                 make_or_count(&s, event);
+        else
+                set_condition(&s, condition);
+}
+
+void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
+                     KubeSent *ret) {
+        send(access, identity, event, NULL, ret);
 }
 
 void kube_condition_send(const KubeAccess *access, const KubeIdentity *identity,
                          const KubeCondition *condition, KubeSent *ret) {
-        _cleanup_(kube_api_freep) KubeApi *api = NULL;
-        _cleanup_(forget_secretp) char *token = NULL;
-        Sender s = {
-                .access = access, .identity = identity, .work = "set a condition of its Node", .sent = ret
-        };
-        *ret = (KubeSent){};
-        if (sender_open(&s, &api, &token) >= 0)
-                set_condition(&s, condition);
+        send(access, identity, NULL, condition, ret);
 }
