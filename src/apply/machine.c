@@ -20,6 +20,8 @@ int machine_work(Work *w) {
         _free_ char *more =
                 n > 1 ? xasprintf(" (and %zu more: nodestrap status --long)", n - 1) : xstrdup("");
         _cleanup_(text_done) Text t = {};
+        w->found = json_pack("{si si sb}", "gpus", (int)w->action->census.gpus, "efa",
+                             (int)w->action->census.efa, "expectDevices", w->action->census.expect);
         if (n == 0)
                 return 0;
         text_add(&t, "%s%s", s[0].text, more);

@@ -14,7 +14,14 @@
         X(strerror, curl_easy_strerror)  \
         X(getdate, curl_getdate)         \
         X(append, curl_slist_append)     \
-        X(free_all, curl_slist_free_all)
+        X(free_all, curl_slist_free_all) \
+        X(multi, curl_multi_init)        \
+        X(add, curl_multi_add_handle)    \
+        X(remove, curl_multi_remove_handle) \
+        X(step, curl_multi_perform)      \
+        X(poll, curl_multi_poll)         \
+        X(message, curl_multi_info_read) \
+        X(end, curl_multi_cleanup)
 typedef struct Curl { CURL_FUNCTIONS(LIBRARY_POINTER) } Curl;
 
 /* Fills the table; results as of library_load(). Changes the environment for a moment. */

@@ -94,6 +94,7 @@ typedef enum ExitCode {
         X(FORBIDDEN, "EFORBIDDEN", NOT_JOINED)           /* 403: the role has no permissions */ \
         X(NOT_REGISTERED, "ENOTREGISTERED", NOT_JOINED)  /* kubelet has not made the Node */ \
         X(NOT_READY, "ENOTREADY", NOT_JOINED)            /* the Node is not Ready */ \
+        X(DEVICES, "EDEVICES", NOT_JOINED)               /* pods cannot get all its devices */ \
         X(INIT, "EINIT", NOT_JOINED)                     /* init failed, so kubelet does not start */ \
         X(IMAGE, "EIMAGE", IMAGE)                        /* doctor: the image cannot run the plan */
 #define CAUSE_MEMBER(name, word, exit_code) CAUSE_##name,

@@ -139,7 +139,7 @@ typedef struct Options {
         const char *cluster_name, *cluster_id, *region, *role_arn;      /* of token */
         const char *key;                /* of config sign and verify: a file; or NULL */
         const char *account, *cluster, *serial; /* of config sign, which has the region, too; or NULL */
-        const char *goal;               /* of wait: "registered" or "ready" */
+        const char *goal;               /* of wait; NULL: by the NodeConfig */
         uint64_t timeout_usec;          /* 0: the command's own */
         const char *bundle;             /* of status: the file, "-" for stdout; or NULL */
         bool ask;                       /* of doctor: the daemons, too */

@@ -91,7 +91,8 @@ const FlagRow flag_rows[_FLAG_MAX] = {
         [FLAG_SERIAL]             = { "serial", "N",
                                       "set the serial; a node refuses a lower one later (default: the time)",
                                       TEXT(serial) },
-        [FLAG_FOR]                = { "for", "GOAL", "wait for registered or ready (default)", TEXT(goal) },
+        [FLAG_FOR]                = { "for", "GOAL", "wait for registered, ready or devices; default: "
+                                      "ready, or devices with cluster.expectDevices", TEXT(goal) },
         [FLAG_TIMEOUT]            = { "timeout", "TIME", "give up after TIME, such as 90s (default: 5m)" },
         [FLAG_BUNDLE]             = { "bundle", "FILE",
                                       "write what a support case needs, without secrets, as .tar.gz; "
@@ -212,8 +213,9 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_INTERFACES:         return set_interfaces(o, argument, diag);
         case FLAG_CONFIG_OUTPUT:      o->output_file = *argument ? argument : NULL; return 0;
         case FLAG_FOR:
-                return ONE_OF(argument, "registered", "ready")
-                               ? 0 : usage(diag, "--for takes registered or ready, not \"%s\"", argument);
+                return ONE_OF(argument, "registered", "ready", "devices")
+                               ? 0 : usage(diag, "--for takes registered, ready or devices, not \"%s\"",
+                                           argument);
         case FLAG_TIMEOUT:            return set_timeout(o, argument, diag);
         case FLAG_BUNDLE:
                 return *argument ? 0 : usage(diag, "--bundle takes the name of a file, like node.tar.gz, "
@@ -516,8 +518,7 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
 
         *o = (Options){ .name = called_by(argc > 0 ? argv[0] : ""),
                         .command = commands->help,
-                        .root = "/",
-                        .goal = "ready" };
+                        .root = "/" };
         o->credential_plugin = o->name == PROGRAM_NODESTRAP ? "nodestrap" : "aws";
         if (o->name != PROGRAM_NODESTRAP) {
                 o->argv = respell_all(argc, argv);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap wait`: has this node joined its cluster? kubelet files, instance role → the API server
- * answer. */
+ * `nodestrap wait`: has this node joined its cluster, and are its devices there? kubelet files, instance
+ * role → the API server answer. */
 #include "commands/run.h"
 
 #include "apply/identity.h"
@@ -28,11 +28,13 @@ static void take_refusal(const Root *root, const Diag *diag, JoinOutcome *outcom
 }
 
 /* Without the report, the user learns of a failed init only at the deadline. */
-static void tell_reader(const Root *root) {
+static JoinGoal choose_goal(const Root *root, const char *goal) {
         _cleanup_(status_done) Status status = {};
         if (status_read(root, &status) == -EACCES)
                 log_warning(REPORT_STATUS " is not readable, so a failed init stays unseen: sudo nodestrap "
                             "wait sees it.");
+        JoinGoal usual = status.accelerator.expects ? JOIN_DEVICES : JOIN_READY;
+        return goal ? (JoinGoal)join_goal_from_string(goal) : usual;
 }
 
 static int read_access(const Root *root, uint64_t deadline_usec, KubeAccess *ret, Diag *diag) {
@@ -59,7 +61,8 @@ static void join_as_instance(const Root *root, JoinGoal goal, uint64_t deadline_
                                   .goal = goal,
                                   .deadline_usec = deadline_usec,
                                   .is_lost = outlook_is_lost,
-                                  .registered = condition_of_node };
+                                  .registered = condition_of_node,
+                                  .expected = status_devices };
                 join_wait(&task, &ret->outcome);
         } else
                 take_refusal(root, &diag, &ret->outcome);
@@ -68,12 +71,10 @@ static void join_as_instance(const Root *root, JoinGoal goal, uint64_t deadline_
 
 int command_wait(Run *run) {
         const Options *o = &run->options;
-        int goal = join_goal_from_string(o->goal);
-        assert(goal >= 0);              /* the command line takes no others */
-        _cleanup_(join_report_done) JoinReport join = { .goal = (JoinGoal)goal,
+        _cleanup_(join_report_done) JoinReport join = { .goal = choose_goal(run->root, o->goal),
                                                         .begin_usec = run->begin_usec };
+        assert((int)join.goal >= 0);    /* the command line takes no others */
         stop_catch();
-        tell_reader(run->root);
         join_as_instance(run->root, join.goal, run->begin_usec + (o->timeout_usec ?: TOTAL_USEC), &join);
         join.end_usec = now_usec();
         hide_in_join(run->root, &join.outcome);

@@ -53,6 +53,7 @@ typedef struct Cluster {
         char *cidr;                     /* service range, as written */
         bool outpost;
         char *id;                       /* of a cluster on an Outpost, or NULL */
+        bool expect_devices;            /* nodestrap-joined waits for all devices */
 } Cluster;
 
 typedef struct KubeletOptions {

@@ -76,6 +76,8 @@ static const Field cluster_fields[] = {
           NODEADM("true") },
         { FIELD("id", "Id of a cluster on an Outpost; needed there."), AT(STRING, cluster.id),
           NODEADM("01234567-89ab-cdef-0123-456789abcdef") },
+        { FIELD("expectDevices", "Report the node as failed unless pods can get all its GPUs, EFA devices "
+                                 "and huge pages."), AT(BOOL, cluster.expect_devices), OURS("true") },
         {}
 };
 

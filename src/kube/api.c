@@ -2,9 +2,9 @@
  * Requests to the API server by libcurl, over one TLS connection that stays open, through the proxy of the
  * environment. Only the CA of the cluster may vouch for the server.
  *
- * A node may watch its own Node by name, even before it exists (kubernetes:
- * plugin/pkg/auth/authorizer/node, authorizeNode()). Without a resourceVersion the watch begins with the
- * current state. */
+ * A node may watch its own Node by name, even before it exists, and its own ResourceSlices by their nodeName
+ * (kubernetes: plugin/pkg/auth/authorizer/node, authorizeNode() and authorizeResourceSlice()). Without a
+ * resourceVersion a watch begins with the current state. */
 #include "kube/internal.h"
 
 #include "base/curl.h"
@@ -19,8 +19,7 @@
 #define CONNECT_USEC (10 * USEC_PER_SEC)        /* TCP and TLS */
 #define ANSWER_USEC  (10 * USEC_PER_SEC)        /* until the first line of an answer, CONNECT_USEC included */
 #define QUIET_USEC   (1 * USEC_PER_SEC)
-#define WATCH_SEC    60                         /* the server ends the watch then; this finds dead
-                                                 * connections */
+#define WATCH_USEC   (65 * USEC_PER_SEC)        /* longer than KUBE_WATCH */
 #define LINE_LIMIT   (4u << 20)
 #define BODY_LIMIT   (1u << 20)                 /* a Node lists its images */
 
@@ -29,13 +28,18 @@
 
 struct KubeApi {
         Curl curl;
-        CURL *easy;             /* keeps the connection */
+        CURL *easy[2];          /* both: of watches; the first: of requests */
+        CURLM *multi;           /* keeps their connections */
         const KubeAccess *access;
         bool connected;         /* this request has a connection, with TLS or without */
 };
 
 typedef struct Transfer {
         KubeApi *api;
+        CURL *easy;
+        KubeRequest request;
+        struct curl_slist *headers;
+        char error[CURL_ERROR_SIZE];
         KubeReply *reply;
         bool (*on_line)(void *user, const char *line, size_t size);     /* NULL: not a watch */
         void *user;
@@ -52,8 +56,11 @@ void kube_reply_done(KubeReply *r) {
 }
 
 KubeApi *kube_api_free(KubeApi *a) {
-        if (a && a->easy)
-                a->curl.cleanup(a->easy);
+        for (size_t i = 0; a && i < ARRAY_SIZE(a->easy); i++)
+                if (a->easy[i])
+                        a->curl.cleanup(a->easy[i]);
+        if (a && a->multi)
+                a->curl.end(a->multi);
         free(a);
         return NULL;
 }
@@ -62,7 +69,7 @@ KubeApi *kube_api_free(KubeApi *a) {
 static size_t take_data(char *data, size_t one, size_t size, void *user) {
         Transfer *t = user;
         size *= one;
-        t->api->curl.getinfo(t->api->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
+        t->api->curl.getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
         if (t->reply->status != 200 || !t->on_line) {
                 Text *body = &t->reply->body;
                 text_add_bytes(body, data, MIN(size, BODY_LIMIT - MIN(body->size, BODY_LIMIT)));
@@ -99,7 +106,7 @@ static size_t on_header(char *data, size_t one, size_t size, void *user) {
         if (!t->answered)       /* a late answer comes with the current state */
                 t->tick_usec = now_usec() + QUIET_USEC;
         t->answered = true;
-        t->api->curl.getinfo(t->api->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
+        t->api->curl.getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
         if (date)
                 t->reply->date = MAX((int64_t)t->api->curl.getdate(date, NULL), 0);
         if (retry && parse_u64(retry + strspn(retry, " "), &seconds) >= 0)
@@ -155,24 +162,28 @@ int kube_api_new(const KubeAccess *access, KubeApi **ret, Diag *diag) {
         if (r < 0)
                 return refuse(diag, r, why);
         a->access = access;
-        a->easy = a->curl.init();
-        if (!a->easy)
-                return refuse(diag, -ELIBACC, "it does not start");
-        set_common(a, a->easy);
-        /* an older libcurl would use the authorities of the system, which do not know the cluster */
-        CURLcode code = SET(a->easy, CAINFO_BLOB, &ca);
-        if (code != CURLE_OK) {
-                why = xasprintf("it does not accept a certificate authority from memory (%s); install %s",
-                                a->curl.strerror(code), CURL_PACKAGE);
-                return refuse(diag, -ELIBACC, why);
+        a->multi = a->curl.multi();
+        for (size_t i = 0; i < ARRAY_SIZE(a->easy); i++) {
+                CURL *easy = a->easy[i] = a->curl.init();
+                if (!easy || !a->multi)
+                        return refuse(diag, -ELIBACC, "it does not start");
+                set_common(a, easy);
+                /* an older libcurl would use the authorities of the system, which do not know the cluster */
+                CURLcode code = SET(easy, CAINFO_BLOB, &ca);
+                if (code != CURLE_OK) {
+                        why = xasprintf("it does not accept a certificate authority from memory (%s); "
+                                        "install %s",
+                                        a->curl.strerror(code), CURL_PACKAGE);
+                        return refuse(diag, -ELIBACC, why);
+                }
+                SET(easy, CAPATH, NULL);  /* else the directory of the system counts, too */
+                SET(easy, WRITEFUNCTION, take_data);
+                SET(easy, HEADERFUNCTION, on_header);
+                SET(easy, CLOSESOCKETFUNCTION, close_socket);
+                SET(easy, CLOSESOCKETDATA, a);
+                SET(easy, NOPROGRESS, 0L);
+                SET(easy, XFERINFOFUNCTION, look_for_end);
         }
-        SET(a->easy, CAPATH, NULL);  /* else the directory of the system counts, too */
-        SET(a->easy, WRITEFUNCTION, take_data);
-        SET(a->easy, HEADERFUNCTION, on_header);
-        SET(a->easy, CLOSESOCKETFUNCTION, close_socket);
-        SET(a->easy, CLOSESOCKETDATA, a);
-        SET(a->easy, NOPROGRESS, 0L);
-        SET(a->easy, XFERINFOFUNCTION, look_for_end);
         *ret = TAKE_PTR(a);
         return 0;
 }
@@ -190,10 +201,11 @@ static bool failed_at_proxy(const KubeApi *a, const KubeReply *r, const char *er
                (!strstr(error, a->access->host) || strstr(error, " via "));
 }
 
-static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t deadline_usec) {
+static void take_result(Transfer *t, CURLcode code, uint64_t deadline_usec) {
         static const char *const proxies[] = { "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY" };
         const Curl *curl = &t->api->curl;
-        CURL *easy = t->api->easy;
+        const char *error = t->error;
+        CURL *easy = t->easy;
         KubeReply *r = t->reply;
         curl_off_t resolved = 0;
 
@@ -232,50 +244,65 @@ static struct curl_slist *make_headers(const Curl *curl, const char *token, cons
         return list;
 }
 
-static void perform(Transfer *t, const KubeRequest *request, const char *token, uint64_t deadline_usec,
+/* Until one has ended. */
+static void perform(KubeApi *a, Transfer *transfers, size_t n, const char *token, uint64_t deadline_usec,
                     uint64_t limit_usec) {
-        KubeApi *a = t->api;
-        char error[CURL_ERROR_SIZE] = "";
-        uint64_t left = deadline_usec - MIN(t->begin_usec, deadline_usec);
-        _free_ char *url = xasprintf("%s%s", a->access->server, request->path);
-        struct curl_slist *headers = make_headers(&a->curl, token, request->type);
-
-        *t->reply = (KubeReply){};
-        a->connected = false;
-        request->body ? SET(a->easy, POSTFIELDS, request->body) : SET(a->easy, HTTPGET, 1L);
-        SET(a->easy, CUSTOMREQUEST, request->method);
-        SET(a->easy, URL, url);
-        SET(a->easy, HTTPHEADER, headers);
-        SET(a->easy, TIMEOUT_MS, milliseconds(MIN(left, limit_usec)));
-        SET(a->easy, CONNECTTIMEOUT_MS, milliseconds(MIN(left, CONNECT_USEC)));
-        SET(a->easy, ERRORBUFFER, error);
-        SET(a->easy, WRITEDATA, t);
-        SET(a->easy, HEADERDATA, t);
-        SET(a->easy, XFERINFODATA, t);
-        take_result(t, a->curl.perform(a->easy), error, deadline_usec);
-        SET(a->easy, ERRORBUFFER, NULL);
-        SET(a->easy, HTTPHEADER, NULL);
-        SET(a->easy, POSTFIELDS, NULL);
-        a->curl.free_all(headers);
-        text_done(&t->line);
+        const CURLMsg *m = NULL;
+        int unused;
+        for (Transfer *t = transfers; t < transfers + n; t++) {
+                CURL *easy = a->easy[t - transfers];
+                _free_ char *url = xasprintf("%s%s", a->access->server, t->request.path);
+                t->api = a;
+                t->easy = easy;
+                t->begin_usec = now_usec();
+                t->headers = make_headers(&a->curl, token, t->request.type);
+                uint64_t left = deadline_usec - MIN(t->begin_usec, deadline_usec);
+                *t->reply = (KubeReply){};
+                a->connected = false;
+                t->request.body ? SET(easy, POSTFIELDS, t->request.body) : SET(easy, HTTPGET, 1L);
+                SET(easy, CUSTOMREQUEST, t->request.method);
+                SET(easy, URL, url);
+                SET(easy, HTTPHEADER, t->headers);
+                SET(easy, TIMEOUT_MS, milliseconds(MIN(left, limit_usec)));
+                SET(easy, CONNECTTIMEOUT_MS, milliseconds(MIN(left, CONNECT_USEC)));
+                SET(easy, ERRORBUFFER, t->error);
+                SET(easy, WRITEDATA, t);
+                SET(easy, HEADERDATA, t);
+                SET(easy, XFERINFODATA, t);
+                a->curl.add(a->multi, easy);
+        }
+        do
+                m = a->curl.step(a->multi, &unused) == CURLM_OK ? a->curl.message(a->multi, &unused) : NULL;
+        while (!m && a->curl.poll(a->multi, NULL, 0, QUIET_USEC / 2 / USEC_PER_MSEC, NULL) == CURLM_OK);
+        const CURL *ended = m ? m->easy_handle : NULL;
+        CURLcode code = m ? m->data.result : CURLE_OUT_OF_MEMORY;
+        for (Transfer *t = transfers; t < transfers + n; t++) {
+                t->reply->cut = ended && ended != t->easy;
+                a->curl.remove(a->multi, t->easy);
+                take_result(t, t->reply->cut ? CURLE_OK : code, deadline_usec);
+                SET(t->easy, ERRORBUFFER, NULL);
+                SET(t->easy, HTTPHEADER, NULL);
+                SET(t->easy, POSTFIELDS, NULL);
+                a->curl.free_all(t->headers);
+                text_done(&t->line);
+        }
 }
 
 void kube_api_request(KubeApi *a, const KubeRequest *request, const char *token, uint64_t deadline_usec,
                       KubeReply *ret) {
         uint64_t limit = request->answer_usec ?: ANSWER_USEC;
-        Transfer t = { .api = a, .reply = ret, .begin_usec = now_usec(), .answer_usec = limit };
-        perform(&t, request, token, deadline_usec, limit);
+        Transfer t = { .request = *request, .reply = ret, .answer_usec = limit };
+        perform(a, &t, 1, token, deadline_usec, limit);
 }
 
-void kube_api_watch(KubeApi *a, const char *token, uint64_t deadline_usec,
-                    bool (*on_line)(void *user, const char *line, size_t size), void *user, KubeReply *ret) {
-        Transfer t = { .api = a, .reply = ret, .on_line = on_line, .user = user,
-                       .begin_usec = now_usec(), .answer_usec = ANSWER_USEC };
-        _free_ char *path =
-                xasprintf("/api/v1/nodes?watch=1&fieldSelector=metadata.name%%3D%s&timeoutSeconds=%u",
-                          a->access->node, WATCH_SEC);
-        KubeRequest request = { .method = "GET", .path = path };
-        perform(&t, &request, token, deadline_usec, (WATCH_SEC + 5) * USEC_PER_SEC);
+void kube_api_watch(KubeApi *a, const KubeWatch *watches, size_t n, const char *token,
+                    uint64_t deadline_usec) {
+        Transfer t[ARRAY_SIZE(a->easy)] = {};
+        for (size_t i = 0; i < n; i++)
+                t[i] = (Transfer){ .request = { .method = "GET", .path = watches[i].path },
+                                   .reply = watches[i].reply, .on_line = watches[i].on_line,
+                                   .user = watches[i].user, .answer_usec = ANSWER_USEC };
+        perform(a, t, n, token, deadline_usec, WATCH_USEC);
 }
 
 static size_t take_nothing(_unused_ char *data, size_t one, size_t size, _unused_ void *user) {

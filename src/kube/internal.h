@@ -19,13 +19,25 @@ typedef struct KubeNode {
         char *provider_id;              /* of a stale Node: its instance; may be NULL */
         int64_t created, ready_since;   /* seconds since 1970, by the clock of the cluster and by ours; 0:
                                          * not known */
+        json_t *status;                 /* NULL: no Node of this boot */
 } KubeNode;
 void kube_node_done(KubeNode *n);
-/* -EREMOTEIO and *ret_why: an ERROR event; -EBADMSG: not an event. */
+/* An event of a watch → its object, a new reference. -EREMOTEIO and *ret_why: an ERROR event; -EBADMSG: not
+ * an event. */
+_must_check_ _nonnull_ int kube_event_load(const char *line, size_t size, json_t **ret, bool *ret_deleted,
+                                           char **ret_why);
+/* The same of a Node. */
 _must_check_ _nonnull_ int kube_event_parse(const char *line, size_t size, const char *boot_id, KubeNode *ret,
                                             char **ret_why);
 /* The message of a Status, which comes with errors; NULL: none. */
 _nonnull_ char *kube_status_message(const Text *body);
+
+/* ---- devices.c ---- */
+/* What is expected, as JoinTask has it, against the status of the Node and the specs of ResourceSlices by
+ * name → counts by resource in seen, and a sentence about the first resource that is not right; NULL: all
+ * are. */
+_must_check_ _nonnull(4) char *devices_judge(const json_t *expected, const json_t *status,
+                                             const json_t *slices, json_t *seen);
 
 /* ---- look.c ---- */
 /* The body of a 200 (found) or 404 → there, provider_id and taint. -EBADMSG: not an answer about this
@@ -44,7 +56,7 @@ typedef struct KubeReply {
         long verify, proxy_status, os_error;    /* X509_V_*, status of CONNECT, errno of connect() */
         bool resolved, connected;       /* progress */
         bool proxy_set, at_proxy;       /* the environment names a proxy; it failed or refused */
-        bool cut_by_deadline;
+        bool cut_by_deadline, cut;      /* cut: a watch beside it ended */
         uint64_t usec;
 } KubeReply;
 void kube_reply_done(KubeReply *r);
@@ -54,12 +66,19 @@ typedef struct KubeApi KubeApi;
 _must_check_ _nonnull_ int kube_api_new(const KubeAccess *access, KubeApi **ret, Diag *diag);
 KubeApi *kube_api_free(KubeApi *a);
 DEFINE_CLEANUP(KubeApi *, kube_api_free)
-/* Watches the Node until on_line returns false or the server ends the watch. on_line gets each line as it
- * comes, and an empty one about once a second. ret fills as the answer comes, so on_line can read its
- * date. */
-_nonnull_ void kube_api_watch(KubeApi *api, const char *token, uint64_t deadline_usec,
-                              bool (*on_line)(void *user, const char *line, size_t size), void *user,
-                              KubeReply *ret);
+/* The server ends a watch after a minute: this finds dead connections. */
+#define KUBE_WATCH "?watch=1&timeoutSeconds=60&fieldSelector="
+typedef struct KubeWatch {
+        const char *path;               /* "/api/v1/nodes" KUBE_WATCH "…" */
+        bool (*on_line)(void *user, const char *line, size_t size);
+        void *user;
+        KubeReply *reply;
+} KubeWatch;
+/* One watch or two at once, until on_line of one returns false or the server ends one. on_line gets each
+ * line as it comes, and an empty one about once a second. The reply fills as the answer comes, so on_line can
+ * read its date. */
+_nonnull_ void kube_api_watch(KubeApi *api, const KubeWatch *watches, size_t n, const char *token,
+                              uint64_t deadline_usec);
 typedef struct KubeRequest {
         const char *method;             /* "GET", "POST", "PATCH" */
         const char *path;               /* "/api/v1/nodes/NAME", encoded */

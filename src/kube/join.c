@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Watches the Node until it is registered, or Ready. The outcome has the last obstacle. Each new obstacle
- * goes to the log at once, since the deadline may be minutes away. */
+ * Watches the Node until it is registered, or Ready, or has all devices. The outcome has the last obstacle.
+ * Each new obstacle goes to the log at once, since the deadline may be minutes away. */
 #include "kube/internal.h"
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/time.h"
 
@@ -18,7 +19,15 @@
 #define SHORT_USEC     (2 * USEC_PER_SEC)       /* a shorter watch counts as a failure */
 #define LOOK_USEC      (5 * USEC_PER_SEC)       /* systemd restarts kubelet this often on EKS */
 
-DEFINE_STRING_TABLE(join_goal, JoinGoal, "registered", "ready")
+
+/* Since Kubernetes 1.34, and since 1.32; "": the cluster has no DRA, or it does not count. */
+static const char dra_versions[][8] = { "v1", "v1beta1", "" };
+
+DEFINE_STRING_TABLE(join_goal, JoinGoal, "registered", "ready", "devices")
+
+const char *join_goal_text(JoinGoal goal) {
+        return goal == JOIN_DEVICES ? "ready with all devices" : join_goal_to_string(goal);
+}
 
 typedef struct Watch {
         const JoinTask *task;
@@ -31,12 +40,18 @@ typedef struct Watch {
         uint64_t token_usec;
         KubeNode node;
         bool seen;                      /* this watch has had an event */
+        bool all;                       /* all devices are in the cluster */
+        unsigned version;               /* in dra_versions */
+        json_t *slices;                 /* {name: spec} */
+        bool slices_listed;
         const KubeReply *reply;         /* of the current watch */
         char *event_error;              /* of an ERROR event, or of a malformed one */
 } Watch;
 
 void join_outcome_done(JoinOutcome *o) {
         free(o->text);
+        json_decref(o->expected);
+        json_decref(o->seen);
         *o = (JoinOutcome){};
 }
 
@@ -45,6 +60,7 @@ static void watch_done(Watch *w) {
         kube_node_done(&w->node);
         kube_api_free(w->api);
         free(w->event_error);
+        json_decref(w->slices);
 }
 
 /* ---- obstacles ---- */
@@ -52,7 +68,7 @@ static void watch_done(Watch *w) {
 /* Takes text. */
 static void obstacle(Watch *w, Cause cause, char *text) {
         JoinOutcome *o = w->outcome;
-        bool tell = !o->text || o->cause != cause;
+        bool tell = !o->text || o->cause != cause || (cause == CAUSE_DEVICES && !streq(o->text, text));
         o->cause = cause;
         RENEW(o->text, text);
         if (tell)
@@ -99,8 +115,8 @@ static void obstacle_node(Watch *w) {
 /* ---- events ---- */
 
 static bool is_reached(const Watch *w) {
-        KubeNodeState goal = w->task->goal == JOIN_READY ? KUBE_NODE_READY : KUBE_NODE_REGISTERED;
-        return w->seen && w->node.state >= goal;
+        KubeNodeState goal = w->task->goal == JOIN_REGISTERED ? KUBE_NODE_REGISTERED : KUBE_NODE_READY;
+        return w->seen && w->node.state >= goal && (w->task->goal != JOIN_DEVICES || w->all);
 }
 
 /* The beginning of a state that the first event shows, by its age on the clock that wrote it. Before the
@@ -129,6 +145,25 @@ static void note_times(Watch *w, bool first) {
                 log_info("Node %s is Ready, %.1f s after the kernel started.", w->access->node,
                          (double)o->ready_usec / USEC_PER_SEC);
         }
+}
+
+/* Before all slices are known, a second publisher of the same devices is not, either. */
+static void look_at_devices(Watch *w) {
+        JoinOutcome *o = w->outcome;
+        if (w->task->goal != JOIN_DEVICES || !w->seen || w->node.state < KUBE_NODE_READY ||
+            !(w->slices_listed || !*dra_versions[w->version]))
+                return;
+        o->expected = o->expected ?: w->task->expected(w->task->root);
+        json_decref(o->seen);
+        o->seen = json_object();
+        _free_ char *text = devices_judge(o->expected, w->node.status, w->slices, o->seen);
+        w->all = o->expected && !text;
+        if (!w->all)
+                obstacle(w, CAUSE_DEVICES,
+                         xasprintf("Node %s of cluster %s is Ready, but %s", w->access->node,
+                                   w->access->cluster,
+                                   text ?: "no readable report of init counts its devices; run sudo "
+                                           "nodestrap wait"));
 }
 
 /* A watch begins with an event for an existing Node: without one, there is none. */
@@ -165,7 +200,9 @@ static bool on_line(void *user, const char *line, size_t size) {
         if (size == 0) {
                 if (!w->seen)
                         no_node(w);
-                return !is_lost(w);
+                if (!w->outcome->expected)      /* init may end now */
+                        look_at_devices(w);
+                return !is_reached(w) && !is_lost(w);
         }
         int r = kube_event_parse(line, size, w->access->boot_id, &node, &why);
         if (r < 0) {
@@ -177,10 +214,34 @@ static bool on_line(void *user, const char *line, size_t size) {
         w->node = node;
         w->seen = true;
         note_times(w, first);
+        look_at_devices(w);
         if (is_reached(w))
                 return false;
-        obstacle_node(w);
+        if (w->task->goal != JOIN_DEVICES || w->node.state < KUBE_NODE_READY)
+                obstacle_node(w);
         return true;
+}
+
+/* A watch begins with all slices: after a second without one, they are there. */
+static bool on_slice(void *user, const char *line, size_t size) {
+        Watch *w = user;
+        char *why = NULL;
+        bool listed = w->slices_listed;
+        _cleanup_(json_decrefp) json_t *slice = NULL;
+        bool deleted = false;
+        if (size > 0 && kube_event_load(line, size, &slice, &deleted, &why) < 0) {
+                RENEW(w->event_error, why ?: xstrdup("a line is not an event"));
+                return false;
+        }
+        const char *name = json_get_text(json_object_get(slice, "metadata"), "name");
+        if (deleted)
+                json_object_del(w->slices, name);
+        else
+                json_object_set(w->slices, name, json_object_get(slice, "spec"));
+        w->slices_listed = listed || size == 0;
+        if (size > 0 || !listed)
+                look_at_devices(w);
+        return !is_reached(w);
 }
 
 /* ---- attempts ---- */
@@ -215,28 +276,51 @@ static void judge(Watch *w, const KubeReply *reply) {
                 forget_secret(TAKE_PTR(w->token));      /* its keys may have expired */
 }
 
+/* true: a failure that may pass. Without DRA, or the right to see its slices, the Node alone counts. */
+static bool judge_slices(Watch *w, const KubeReply *reply) {
+        w->version += reply->status == 404;
+        if (reply->status == 403) {
+                w->version = ARRAY_SIZE(dra_versions) - 1;
+                log_warning("The API server does not let this node see its ResourceSlices (403 Forbidden), "
+                            "so devices of a DRA driver do not count.");
+        }
+        return reply->curl != 0 || (reply->status == 200 && reply->usec < SHORT_USEC) || reply->status > 404;
+}
+
 /* 0: retry at once, 1: after a pause. */
 static int watch_once(Watch *w, unsigned *ret_retry_after) {
-        KubeReply reply = {};
+        KubeReply reply = {}, slices = {};
         if (make_token(w) < 0)
                 return 1;
-        w->seen = false;
+        const char *version = dra_versions[w->version];
+        _free_ char *path = xasprintf("/api/v1/nodes" KUBE_WATCH "metadata.name%%3D%s", w->access->node),
+                    *more = xasprintf("/apis/resource.k8s.io/%s/resourceslices" KUBE_WATCH
+                                      "spec.nodeName%%3D%s",
+                                      version, w->access->node);
+        const KubeWatch watches[] = { { path, on_line, w, &reply }, { more, on_slice, w, &slices } };
+        w->seen = w->slices_listed = false;
+        json_decref(w->slices);
+        w->slices = json_object();
         free(TAKE_PTR(w->event_error));
         w->reply = &reply;
-        w->outcome->requests++;
-        kube_api_watch(w->api, w->token, w->task->deadline_usec, on_line, w, &reply);
+        w->outcome->requests += 1 + !!*version;
+        kube_api_watch(w->api, watches, 1 + !!*version, w->token, w->task->deadline_usec);
         w->reply = NULL;
-        if (!w->lost)
+        bool slices_failed = *version && judge_slices(w, &slices);
+        kube_reply_done(&slices);
+        if (!w->lost && !reply.cut)
                 judge(w, &reply);
         if (w->event_error)
                 obstacle(w, CAUSE_API_ERROR,
                          xasprintf("%s ends the watch of Node %s: %s", w->access->server, w->access->node,
                                    w->event_error));
-        else if (reply.curl == 0 && reply.status == 200 && !w->seen && !w->lost &&
+        else if (reply.curl == 0 && reply.status == 200 && !reply.cut && !w->seen && !w->lost &&
                  (!reply.cut_by_deadline || !w->outcome->text))
                 no_node(w);
         *ret_retry_after = reply.retry_after;
-        int r = reply.curl != 0 || reply.status != 200 || w->event_error || reply.usec < SHORT_USEC;
+        int r = w->event_error || (reply.cut ? slices_failed
+                                             : reply.curl != 0 || reply.status != 200 ||
+                                                       reply.usec < SHORT_USEC);
         kube_reply_done(&reply);
         return r;
 }
@@ -283,6 +367,9 @@ static void add_advice(Watch *w, Text *t) {
                          w->access->node);
         else if (w->outcome->cause == CAUSE_NOT_REGISTERED || w->outcome->cause == CAUSE_NOT_READY)
                 add_kubelet(w, t);
+        else if (w->outcome->cause == CAUSE_DEVICES)
+                text_add(t, "; kubectl get pods -A -o wide --field-selector spec.nodeName=%s",
+                         w->access->node);
 }
 
 static void outcome_finish(Watch *w, uint64_t begin_usec) {
@@ -312,8 +399,9 @@ void join_wait(const JoinTask *task, JoinOutcome *ret) {
         _cleanup_(watch_done) Watch w = { .task = task, .access = task->access, .outcome = &outcome };
         _cleanup_(diag_done) Diag diag = {};
         uint64_t begin_usec = now_usec();
+        w.version = task->goal == JOIN_DEVICES ? 0 : ARRAY_SIZE(dra_versions) - 1;
         log_info("Waiting until Node %s of cluster %s is %s, at %s.", task->access->node,
-                 task->access->cluster, join_goal_to_string(task->goal), task->access->server);
+                 task->access->cluster, join_goal_text(task->goal), task->access->server);
         int r = kube_api_new(task->access, &w.api, &diag);
         if (r >= 0) {
                 try_until(&w);

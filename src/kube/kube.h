@@ -50,13 +50,20 @@ void node_look_done(NodeLook *l);
 _nonnull_ void kube_node_look(const KubeAccess *access, const KubeIdentity *identity, const char *taint_key,
                               uint64_t deadline_usec, NodeLook *ret);
 
-typedef enum JoinGoal { JOIN_REGISTERED, JOIN_READY, _JOIN_GOAL_MAX, _JOIN_GOAL_INVALID = -22 } JoinGoal;
+typedef enum JoinGoal {
+        JOIN_REGISTERED, JOIN_READY,
+        JOIN_DEVICES,                   /* Ready, and all devices are in the cluster */
+        _JOIN_GOAL_MAX, _JOIN_GOAL_INVALID = -22
+} JoinGoal;
 DECLARE_STRING_TABLE(join_goal, JoinGoal);
+/* Of a Node that has reached it: "is …". */
+const char *join_goal_text(JoinGoal goal);
 
 typedef struct JoinOutcome {
         Cause cause;                    /* CAUSE_NONE: goal reached */
         char *text;                     /* else a message */
         uint64_t registered_usec, ready_usec;   /* CLOCK_MONOTONIC; 0: not known */
+        json_t *expected, *seen;        /* of JOIN_DEVICES: numbers by resource; NULL: not known */
         unsigned requests;
 } JoinOutcome;
 void join_outcome_done(JoinOutcome *o);
@@ -70,9 +77,12 @@ typedef struct JoinTask {
          * the reason, and it frees the old text. */
         bool (*is_lost)(const Root *root, JoinOutcome *ret);
         void (*registered)(const Root *root);   /* called once, when kubelet of this boot reports; or NULL */
+        /* Of JOIN_DEVICES: numbers by resource, {"nvidia.com/gpu": 8}; "nvidia.com/mig-*" where GPUs are
+         * divided. Called again while it returns NULL: not known yet. */
+        json_t *(*expected)(const Root *root);
 } JoinTask;
-/* Until the goal, the deadline, a lost kubelet or a signal. One request watches the Node, without polling.
- * Each change is a line in the log. */
+/* Until the goal, the deadline, a lost kubelet or a signal. One request watches the Node, without polling,
+ * and of JOIN_DEVICES another one its ResourceSlices. Each change is a line in the log. */
 _nonnull_ void join_wait(const JoinTask *task, JoinOutcome *ret);
 
 /* An Event (core/v1) about the Node of this machine, which need not exist. */

@@ -13,6 +13,7 @@
 
 void kube_node_done(KubeNode *n) {
         FREE_ALL(n->reason, n->message, n->provider_id);
+        json_decref(n->status);
         *n = (KubeNode){};
 }
 
@@ -48,22 +49,35 @@ static void take_node(const json_t *object, const char *boot_id, KubeNode *n) {
         if (*its_boot && *boot_id && !streq(its_boot, boot_id)) {
                 n->state = KUBE_NODE_STALE;
                 n->provider_id = json_copy_text(json_object_get(object, "spec"), "providerID");
-        } else
+        } else {
                 take_ready(json_object_get(status, "conditions"), n);
+                n->status = json_incref((json_t *)status);
+        }
 }
 
-int kube_event_parse(const char *line, size_t size, const char *boot_id, KubeNode *ret, char **ret_why) {
+int kube_event_load(const char *line, size_t size, json_t **ret, bool *ret_deleted, char **ret_why) {
         _cleanup_(json_decrefp) json_t *event = json_loadb(line, size, 0, NULL);
         const char *type = json_get_text(event, "type");
-        const json_t *object = json_object_get(event, "object");
-        KubeNode n = {};
+        json_t *object = json_object_get(event, "object");
         if (streq(type, "ERROR")) {
                 *ret_why = json_copy_text(object, "message") ?: xstrdup("an error without a message");
                 return -EREMOTEIO;
         }
         if (!json_is_object(object) || !ONE_OF(type, "ADDED", "MODIFIED", "DELETED"))
                 return -EBADMSG;
-        if (!streq(type, "DELETED"))
+        *ret_deleted = streq(type, "DELETED");
+        *ret = json_incref(object);
+        return 0;
+}
+
+int kube_event_parse(const char *line, size_t size, const char *boot_id, KubeNode *ret, char **ret_why) {
+        _cleanup_(json_decrefp) json_t *object = NULL;
+        bool deleted = false;
+        KubeNode n = {};
+        int r = kube_event_load(line, size, &object, &deleted, ret_why);
+        if (r < 0)
+                return r;
+        if (!deleted)
                 take_node(object, boot_id, &n);
         *ret = n;
         return 0;

@@ -268,6 +268,7 @@ static void put_census(json_t *into, const Action *a) {
                                                 "text", a->census.missing[i].text));
         if (a->census.n > 0)
                 json_object_set(into, "missing", missing);
+        put_flag(into, "expectDevices", a->census.expect);
         json_decref(missing);
 }
 
@@ -328,7 +329,8 @@ static const ActionRow rows[_ACTION_MAX] = {
         [ACTION_LOAD_MODULE]     = { "load-module",     &plain,          120, ASKS_MODULE, COMPARE_MODULE,
                 .lenient = true, NEEDS({ NEED_PROGRAM, "modprobe", CAUSE_MODULE }),
                 USUAL({ "nvidia", 12000 }) },
-        [ACTION_CHECK_MACHINE]   = { "check-machine",   &census,          10, ASKS_KERNEL },
+        [ACTION_CHECK_MACHINE]   = { "check-machine",   &census,          10, ASKS_KERNEL,
+                TELLS({ "gpus", "counted" }, { "efa", "efa" }, { "expectDevices", "expectDevices" }) },
         [ACTION_CHECK_EFA]       = { "check-efa",       &devices,         30, ASKS_KERNEL },
         [ACTION_CHECK_DRIVER]    = { "check-driver",    &devices,         60, ASKS_KERNEL,
                 TELLS({ "version", "driver" }) },

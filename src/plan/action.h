@@ -168,7 +168,11 @@ typedef struct Action {
                                             * "…??": also if it is another value */
                         MigLayout *layouts; size_t n_layouts;
                 } device;
-                struct { Shortfall *missing; size_t n; } census; /* not in the plan id */
+                struct {                /* not in the plan id */
+                        Shortfall *missing; size_t n;
+                        unsigned gpus, efa;
+                        bool expect;    /* spec.cluster.expectDevices */
+                } census;
                 char **words;           /* check-versions: programs; forget-state: settings */
                 struct {
                         char **taints;  /* of the user; --register-with-taints must repeat them */

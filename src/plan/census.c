@@ -28,13 +28,17 @@ static bool is_needed(const Config *config, const Host *host, Cause cause) {
 void plan_census(Plan *plan, const Config *config, const Host *host) {
         bool accelerated = host->gpus.class != GPU_CLASS_NONE || host->neuron.expected > 0 ||
                            (host->type && host->type->gpu_model);
-        if (!accelerated && !host->type && config->instance.expected_efa == 0)
+        if (!accelerated && !host->type && config->instance.expected_efa == 0 &&
+            !config->cluster.expect_devices)
                 return;
         _free_ char *why = host->type ? xasprintf("check for all devices of a %s", host->type->name)
                                       : xstrdup("check for all expected devices");
         Action *check = plan_add(plan, ACTION_CHECK_MACHINE, PHASE_DEVICES,
                                  accelerated ? "accelerator" : "network", "devices", why);
         check->class = host->gpus.class;
+        check->census.gpus = host->gpus.count;
+        check->census.efa = config->instance.efa != EFA_OFF ? host_efa(host) : 0;
+        check->census.expect = config->cluster.expect_devices;
         if (host->gpus.unread && config->nvidia.mode != NVIDIA_OFF)
                 diag_warn(&plan->warnings, "switches-unread", "%s", host->gpus.unread);
         for (const Shortfall *s = host->shortfalls; s < host->shortfalls + host->n_shortfalls; s++) {

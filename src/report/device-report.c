@@ -105,6 +105,35 @@ void found_put(json_t *status, const Status *s) {
                 json_object_set(status, "hugepages", pages);
 }
 
+static void put_count(json_t *counts, const char *name, int64_t n) {
+        int64_t before = json_integer_value(json_object_get(counts, name));
+        if (n > 0)
+                json_object_set_new(counts, name, json_integer(before + n));
+}
+
+/* "counted" and "efa" come from the PCI bus, "migDevices" from nvidia-smi. Which GPUs another program has
+ * divided is not known, so their instances alone count then. */
+json_t *status_devices(const Root *root) {
+        _cleanup_(status_done) Status s = {};
+        if (status_read(root, &s) < 0 || !status_last(&s, "run"))
+                return NULL;
+        const json_t *a = json_object_get(s.json, "accelerator"), *gpu;
+        json_t *devices = json_object();
+        int64_t mig = s.accelerator.mig_devices, whole = json_integer_value(json_object_get(a, "counted")),
+                divided = 0;
+        size_t i;
+        json_array_foreach(json_object_get(a, "gpus"), i, gpu)
+                divided += json_is_true(json_object_get(gpu, "mig"));
+        whole = mig > 0 && divided == 0 ? 0 : whole - divided;
+        put_count(devices, mig > 0 ? "nvidia.com/mig-*" : "nvidia.com/gpu", mig + MAX(whole, 0));
+        put_count(devices, "vpc.amazonaws.com/efa", json_integer_value(json_object_get(a, "efa")));
+        for (const StatusPages *p = s.pages; p && p->size > 0; p++) {
+                _free_ char *size = bytes_text((uint64_t)p->size), *name = xasprintf("hugepages-%s", size);
+                put_count(devices, name, p->got * p->size);
+        }
+        return devices;
+}
+
 static void accelerator_text(Text *t, const Status *s) {
         const char *driver = s->accelerator.driver, *uuid = s->accelerator.cluster_uuid;
         size_t before = t->size, gpus = 0;

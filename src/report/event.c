@@ -188,8 +188,9 @@ void event_of_join(const Root *root, const Verdict *v) {
         if (!ours || ONE_OF(v->code, cause_word(CAUSE_INIT), cause_word(CAUSE_NO_KUBECONFIG)))
                 return;                 /* init has sent it, or no cluster is known */
         add_verdict(&t, v->code, v->step, v->text ?: "");
-        _cleanup_(json_decrefp) json_t *notice =
-                notice_new(root, true, "NodestrapNotJoined", v->code, v->step, t.data);
+        const char *reason = streq(v->code, cause_word(CAUSE_DEVICES)) ? "NodestrapDevicesMissing"
+                                                                       : "NodestrapNotJoined";
+        _cleanup_(json_decrefp) json_t *notice = notice_new(root, true, reason, v->code, v->step, t.data);
         notice_write(root, notice, "");
 }
 
@@ -248,7 +249,13 @@ static bool is_final(const Status *s) {
 }
 
 static void condition_tell(const Root *root, const Status *s) {
-        if (streq(s->verdict, "ok") && is_final(s))
+        const char *devices = s->accelerator.expects && s->joined ? s->joined->devices : "";
+        bool ok = streq(s->verdict, "ok") && is_final(s);
+        if (ok && streq(devices, cause_word(CAUSE_DEVICES)))
+                condition_write(root, "False", devices, s->joined->lack);
+        else if (ok && s->accelerator.expects && !*devices)
+                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap waits for the devices");
+        else if (ok)
                 condition_write(root, "True", "NodestrapDone", "nodestrap has done all steps of this boot");
         else if (is_final(s))
                 condition_write(root, "False", *s->code ? s->code : "NodestrapFailed", s->text);

@@ -27,5 +27,6 @@ _nonnull_ void event_of_join(const Root *root, const Verdict *v);
 _nonnull_ void condition_of_start(const Root *root);
 /* the verdict of this boot sets it, if the Node has it, or if you typed an init that lets kubelet start; */
 _nonnull_ void condition_of_run(const Root *root, const Status *status);
-/* and so does `nodestrap wait` as root, once the Node is registered. */
+/* and so does `nodestrap wait` as root, once the Node is registered. With expectDevices, a boot that is ok
+ * stays Unknown until a wait for devices has ended. */
 _nonnull_ void condition_of_node(const Root *root);

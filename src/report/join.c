@@ -42,6 +42,15 @@ static json_t *first_of(const json_t *before, const char *key, uint64_t usec) {
         return first > 0 ? json_integer((json_int_t)first) : json_null();
 }
 
+/* Others leave what the last wait for devices has found. */
+static json_t *devices_json(const JoinReport *join, const json_t *before) {
+        const JoinOutcome *o = &join->outcome;
+        if (join->goal != JOIN_DEVICES || (o->cause != CAUSE_NONE && o->cause != CAUSE_DEVICES))
+                return json_incref(json_object_get(before, "devices"));
+        return json_pack("{ss so sO* sO*}", "code", cause_word(o->cause), "text", text_json(o->text),
+                         "expected", o->expected, "allocatable", o->seen);
+}
+
 static json_t *join_json(const Root *root, const JoinReport *join, const Verdict *v, const char *plan_id) {
         _cleanup_(json_decrefp) json_t *before = join_read(root), *rest = NULL;
         _free_ char *when = verdict_time(), *boot_id = NULL;
@@ -50,12 +59,12 @@ static json_t *join_json(const Root *root, const JoinReport *join, const Verdict
         (void)!root_boot_id(root, &boot_id);
         json_t *joined = json_pack("{so}", "bootId", text_json(boot_id ?: ""));
         verdict_put(joined, v, plan_id);
-        rest = json_pack("{ss so so so so so ss sI sI si}", "for", join_goal_to_string(join->goal), "node",
-                         text_json(a->node), "cluster", text_json(a->cluster), "server", text_json(a->server),
-                         "registeredUsec", first_of(before, "registeredUsec", o->registered_usec),
+        rest = json_pack("{ss so so so so so ss sI sI si so*}", "for", join_goal_to_string(join->goal),
+                         "node", text_json(a->node), "cluster", text_json(a->cluster), "server",
+                         text_json(a->server), "registeredUsec", first_of(before, "registeredUsec", o->registered_usec),
                          "readyUsec", first_of(before, "readyUsec", o->ready_usec), "endedAt", when,
                          "beginUsec", (json_int_t)join->begin_usec, "endUsec", (json_int_t)join->end_usec,
-                         "requests", (int)o->requests);
+                         "requests", (int)o->requests, "devices", devices_json(join, before));
         json_object_update(joined, rest);
         return joined;
 }
@@ -70,16 +79,31 @@ static void add_seconds(Text *t, int64_t usec, const char *name, const char *hel
                 add_gauge(t, name, help, "", (double)usec / USEC_PER_SEC);
 }
 
-static char *gauges_make(const StatusJoin *joined, unsigned requests, const Verdict *v) {
+static void add_devices(Text *t, const JoinOutcome *o) {
+        const char *resource;
+        json_t *n;
+        metric_head(t, "devices", "devices that this machine has, and that pods can get");
+        json_object_foreach(o->expected, resource, n)
+                text_add(t,
+                         "nodestrap_devices{resource=\"%s\",kind=\"expected\"} %lld\n"
+                         "nodestrap_devices{resource=\"%s\",kind=\"allocatable\"} %lld\n",
+                         resource, (long long)json_integer_value(n), resource,
+                         (long long)json_integer_value(json_object_get(o->seen, resource)));
+}
+
+static char *gauges_make(const StatusJoin *joined, const JoinOutcome *o, const Verdict *v) {
         _free_ char *labels = xasprintf("{verdict=\"%s\",code=\"%s\"}", v->word, v->code);
         Text t = {};
         add_gauge(&t, "joined", "1 if this node had joined its cluster when the wait for it ended", labels,
-                  v->exit_code == EXIT_DONE);
+                  v->exit_code == EXIT_DONE || o->cause == CAUSE_DEVICES);
+        if (o->expected)
+                add_devices(&t, o);
         add_seconds(&t, joined->registered_usec, "registered_seconds",
                     "from the start of the kernel until kubelet had registered the node");
         add_seconds(&t, joined->ready_usec, "ready_seconds",
                     "from the start of the kernel until the node was Ready");
-        add_gauge(&t, "join_requests", "watches of the node that were begun, retries counted", "", requests);
+        add_gauge(&t, "join_requests", "watches of the node that were begun, retries counted", "",
+                  o->requests);
         return text_take(&t);
 }
 
@@ -107,7 +131,7 @@ static char *join_last_line(const JoinReport *join, const Verdict *v, const Stat
         _free_ char *times = times_text(joined, false);
         return xasprintf("nodestrap: ok: Node %s of cluster %s is %s: %s after the kernel started (%u "
                          "request%s, %.2f s)",
-                         join->access.node, join->access.cluster, join_goal_to_string(join->goal), times,
+                         join->access.node, join->access.cluster, join_goal_text(join->goal), times,
                          join->outcome.requests, join->outcome.requests == 1 ? "" : "s", seconds);
 }
 
@@ -133,13 +157,15 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
         status_take(&now, json_pack("{so}", "joined", joined));
         double seconds = (double)(join->end_usec - join->begin_usec) / USEC_PER_SEC;
         _free_ char *times = times_text(now.joined, true),
-                    *metrics = gauges_make(now.joined, o->requests, &v),
+                    *metrics = gauges_make(now.joined, o, &v),
                     *last = join_last_line(join, &v, now.joined, seconds);
         _free_ char *console = xasprintf("NODESTRAP verdict=%s code=%s step=join t=%.1fs plan=%s%s",
                                          v.word, v.code, seconds, plan_id ?: "-", times);
 
         bool by_unit = verdict_is_of_unit();    /* not for a command that you type */
         files_write(root, joined, metrics);
+        if (join->goal == JOIN_DEVICES && o->registered_usec > 0)
+                condition_of_node(root);
         if (by_unit)
                 event_of_join(root, &v);
         if (root_is_host(root))
@@ -154,6 +180,7 @@ void join_show(Text *t, const StatusJoin *joined) {
                 text_add(t, "joined: %s after the kernel started (node %s of cluster %s)\n", times,
                        *joined->node ? joined->node : "?", *joined->cluster ? joined->cluster : "?");
         else
-                text_add(t, "not joined (%lld %s): %s\n", (long long)joined->exit,
-                       *joined->code ? joined->code : "?", joined->text);
+                text_add(t, "%s (%lld %s): %s\n",
+                         join_lacks_devices(joined) ? "devices missing" : "not joined",
+                         (long long)joined->exit, *joined->code ? joined->code : "?", joined->text);
 }

@@ -117,6 +117,8 @@ READER(read_join) {
         *(StatusJoin *)ret = (StatusJoin){
                 .verdict = text(o, "verdict"), .code = text(o, "code"), .step = text(o, "step"),
                 .text = text(o, "text"), .node = text(o, "node"), .cluster = text(o, "cluster"),
+                .devices = text(json_object_get(o, "devices"), "code"),
+                .lack = text(json_object_get(o, "devices"), "text"),
                 .exit = number(o, "exit"), .begin_usec = number(o, "beginUsec"),
                 .end_usec = number(o, "endUsec"), .registered_usec = number(o, "registeredUsec"),
                 .ready_usec = number(o, "readyUsec") };
@@ -170,6 +172,7 @@ void status_take(Status *s, json_t *json) {
                 .joined = ONE(json, "joined", StatusJoin, read_join),
                 .accelerator = { text(a, "driver"), text(a, "clusterUuid"), number_or_minus(a, "listed"),
                                  number_or_minus(a, "cliqueId"), number(a, "migDevices"),
+                                 json_is_true(json_object_get(a, "expectDevices")),
                                  MAP(a, "states", StatusCount, read_count),
                                  LIST(a, "gpus", StatusGpu, read_gpu),
                                  ONE(a, "health", StatusHealth, read_health),

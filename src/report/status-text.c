@@ -268,7 +268,8 @@ static bool verdict_show(View *v, const Root *root, const Status *s) {
                 return false;
         }
         if (joined) {
-                trouble_show(v, root, "NOT JOINED", joined->exit, joined->code, "", "", joined->text);
+                trouble_show(v, root, join_lacks_devices(joined) ? "DEVICES MISSING" : "NOT JOINED",
+                             joined->exit, joined->code, "", "", joined->text);
                 SAY(v, "init ");
         }
         if (!ended) {

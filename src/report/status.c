@@ -116,6 +116,10 @@ const StatusJoin *status_not_joined(const Status *s) {
         return s->joined && streq(s->joined->verdict, "failed") && streq(s->verdict, "ok") ? s->joined : NULL;
 }
 
+bool join_lacks_devices(const StatusJoin *joined) {
+        return streq(joined->code, cause_word(CAUSE_DEVICES));
+}
+
 void status_count(const Status *s, size_t counts[static OUTCOME_FAILED + 1]) {
         _cleanup_(json_decrefp) json_t *outcomes = json_object();       /* the last outcome of each id */
         const char *id;

@@ -57,6 +57,7 @@ typedef struct StatusPhase {
 /* joined.json. */
 typedef struct StatusJoin {
         const char *verdict, *code, *step, *text, *node, *cluster;
+        const char *devices, *lack;     /* of the last wait for devices: its code, "": none, and its text */
         int64_t exit, begin_usec, end_usec, registered_usec, ready_usec;
 } StatusJoin;
 
@@ -97,6 +98,7 @@ typedef struct Status {
                 const char *driver, *cluster_uuid;
                 int64_t listed, clique_id;      /* -1: missing */
                 int64_t mig_devices;
+                bool expects;                   /* spec.cluster.expectDevices */
                 StatusCount *states;
                 StatusGpu *gpus;
                 StatusHealth *health, *prove; /* or NULL */
@@ -114,6 +116,10 @@ _nonnull_ StatusRun *status_run(const Status *s, const char *phases);
 _nonnull_ StatusRun *status_last(const Status *s, const char *phase);
 /* The wait of a boot that went well by itself, and whose node the cluster lacks or has not Ready; or NULL. */
 _nonnull_ const StatusJoin *status_not_joined(const Status *s);
+/* Has the node joined, without all its devices? */
+_nonnull_ bool join_lacks_devices(const StatusJoin *joined);
+/* What the cluster should offer of this machine, as JoinTask has it; NULL: no run phase has ended yet. */
+_nonnull_ json_t *status_devices(const Root *root);
 /* How many actions ended how, by Outcome; a step that one phase has done and a later one found done is one
  * that was done. */
 _nonnull_ void status_count(const Status *s, size_t counts[static 5]);

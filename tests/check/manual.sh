@@ -83,7 +83,7 @@ if [ -e /usr/share/bash-completion/bash_completion ]; then
         try "config check offers --partial and its forms" bash -c 'grep -qx -- --partial <<<"$1" && [ "$2" = "json sarif text" ]' x "$(complete_line nodestrap config check --)" "$(complete_line nodestrap config check --output '' | sort | xargs)"
         try "and files, as does -c" bash -c 'grep -q "^debian/nodestrap[.]8" <<<"$1" && grep -q "^debian/nodestrap[.]8" <<<"$2"' x "$(cd "$top" && complete_line nodestrap config check debian/nodes)" "$(cd "$top" && complete_line nodestrap plan -c debian/nodes)"
         try "--skip offers the phases" diff <(complete_line nodestrap init --skip '') <(printf '%s\n' config devices run)
-        try "--for offers what can be waited for" diff <(complete_line nodestrap wait --for '') <(printf '%s\n' registered ready)
+        try "--for offers what can be waited for" diff <(complete_line nodestrap wait --for '') <(printf '%s\n' registered ready devices)
         try "explain offers codes and keys" has_all "$(complete_line nodestrap explain E)" EFABRIC EINVALID
         try "keys by their paths" has_all "$(complete_line nodestrap explain spec.kub)" spec.kubelet.flags
         try "--instance-type offers types" has_all "$(complete_line nodestrap plan --instance-type p5.)" p5.48xlarge

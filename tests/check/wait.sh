@@ -323,7 +323,7 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 --regid=65534 --clear-groups test
         ok "and leaves no word of what it may not write" eval '! grep -F joined.json "$d/err"'
 else count=$((count + 1)); echo "ok $count - it needs no root # SKIP not root, or a program that others may not run"; fi
 usage() { "$nodestrap" wait "$@" >"$tmp/out" 2>"$tmp/err"; [ $? = 2 ]; }
-ok "--for takes two words" eval 'usage --for joined && says "--for takes registered or ready, not \"joined\""'
+ok "--for takes three words" eval 'usage --for joined && says "--for takes registered, ready or devices, not \"joined\""'
 ok "--timeout takes a time" eval 'usage --timeout soon && says "--timeout takes a time like 90s, 5m or 1h30m"'
 ok "but not none" usage --timeout 0
 done_testing

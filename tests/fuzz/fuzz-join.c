@@ -68,21 +68,35 @@ static char *answer(KubeReply *ret, const char **ret_lines) {
         return text;
 }
 
-void kube_api_watch(KubeApi *api, const char *token, uint64_t deadline_usec,
-                    bool (*on_line)(void *user, const char *line, size_t size), void *user, KubeReply *ret) {
+/* true: it goes on. */
+static bool play(const KubeWatch *watch) {
         const char *lines;
+        KubeReply *ret = watch->reply;
         _free_ char *text = answer(ret, &lines);
-        (void)api, (void)token, (void)deadline_usec;
         if (!text)
-                return;
+                return false;
         if (ret->status != 200)
                 text_add(&ret->body, "%s", lines);
         for (const char *p = lines; ret->status == 200 && *p;) {
                 size_t n = strcspn(p, "\n");
                 fake_now += n == 0 ? USEC_PER_SEC : 1;
-                if (!on_line(user, p, n))
-                        return;
+                if (!watch->on_line(watch->user, p, n))
+                        return false;
                 p += n + (p[n] == '\n');
+        }
+        return ret->status == 200;
+}
+
+/* One after the other; the last one ends both. */
+void kube_api_watch(KubeApi *api, const KubeWatch *watches, size_t n, const char *token,
+                    uint64_t deadline_usec) {
+        (void)api, (void)token, (void)deadline_usec;
+        for (size_t i = 0; i < n; i++) {
+                if (strpbrk(watches[i].path, " \r\n"))
+                        abort();
+                if (!play(&watches[i]) || i + 1 == n)
+                        return;
+                watches[i].reply->cut = true;
         }
 }
 
@@ -138,9 +152,15 @@ static void check_text(const char *text, bool wanted) {
                         abort();        /* what garbles a terminal */
 }
 
-static void join(const Root *root, const KubeAccess *access, const KubeIdentity *as, bool ready) {
+static json_t *expected(const Root *root) {
+        (void)root;
+        return requests & 1 ? NULL : json_pack("{si si si si}", "nvidia.com/gpu", 8, "nvidia.com/mig-*", 7,
+                                               "vpc.amazonaws.com/efa", 4, "hugepages-2Mi", 1 << 30);
+}
+
+static void join(const Root *root, const KubeAccess *access, const KubeIdentity *as, JoinGoal goal) {
         JoinTask task = { .root = root, .access = access, .identity = as, .is_lost = is_lost,
-                          .goal = ready ? JOIN_READY : JOIN_REGISTERED,
+                          .goal = goal, .expected = expected,
                           .deadline_usec = now_usec() + 120 * USEC_PER_SEC };
         JoinOutcome o = {};
         join_wait(&task, &o);
@@ -197,8 +217,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fake_now = USEC_PER_SEC;
         log_set_level(LOG_EMERG);
         switch (data[0] & 7) {
-        case 0: join(root, &access, &as, false); break;
-        case 1: join(root, &access, &as, true); break;
+        case 0: join(root, &access, &as, JOIN_REGISTERED); break;
+        case 1: join(root, &access, &as, JOIN_READY); break;
+        case 4: join(root, &access, &as, JOIN_DEVICES); break;
         case 2: look(&access, &as); break;
         case 3: tell(&access, &as); break;
         default: read_access(text);

@@ -98,7 +98,7 @@ TEST(refuses_other_versions) {
 TEST(binds_every_field) {
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD
                 "spec:\n"
-                "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16, enableOutpost: yes, id: i}\n"
+                "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16, enableOutpost: yes, id: i, expectDevices: true}\n"
                 "  kubelet: {config: {podsPerCore: 5}, flags: [--v, 5], maxPodsExpression: 1 + 1}\n"
                 "  containerd: {config: 'a = 1', baseRuntimeSpec: {process: {x: 1}}}\n"
                 "  instance:\n"
@@ -137,6 +137,7 @@ TEST(binds_every_field) {
         ASSERT_STREQ(c->cluster.cidr, "10.100.0.0/16");
         ASSERT_TRUE(c->cluster.outpost);
         ASSERT_STREQ(c->cluster.id, "i");
+        ASSERT_TRUE(c->cluster.expect_devices);
         ASSERT_EQ(json_integer_value(json_object_get(c->kubelet.config, "podsPerCore")), 5);
         ASSERT_EQ(strv_length(c->kubelet.flags), 2);
         ASSERT_STREQ(c->kubelet.flags[1], "5");
@@ -198,7 +199,7 @@ TEST(has_defaults) {
         _cleanup_(loaded_done) Loaded l = LOAD(GOOD);
         const Config *c = l.config;
         ASSERT_EQ(l.r, 0);
-        ASSERT_TRUE(!c->cluster.id && !c->cluster.outpost && !c->kubelet.config && !c->kubelet.flags && !c->kubelet.max_pods_expression);
+        ASSERT_TRUE(!c->cluster.id && !c->cluster.outpost && !c->cluster.expect_devices && !c->kubelet.config && !c->kubelet.flags && !c->kubelet.max_pods_expression);
         ASSERT_TRUE(!c->containerd.config && !c->containerd.base_runtime_spec);
         ASSERT_EQ(c->instance.storage.strategy, STORAGE_NONE);
         ASSERT_STREQ(c->instance.storage.mount_path, "/mnt/k8s-disks");

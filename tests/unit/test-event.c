@@ -289,6 +289,12 @@ TEST(joins) {
         n = notice(&b);
         ASSERT_STREQ(json_get_text(n, "message"), "EKUBELET at join: 3 of 8 disks are there");
         json_decref(n);
+        b.verdict.code = "EDEVICES";
+        b.verdict.exit_code = EXIT_NOT_JOINED;
+        event_of_join(b.root, &b.verdict);
+        n = notice(&b);
+        ASSERT_STREQ(json_get_text(n, "reason"), "NodestrapDevicesMissing");
+        json_decref(n);
         b.verdict.code = "ENOTREADY";
         event_of_join(b.root, &all_well);
         b.verdict.exit_code = EXIT_STORAGE;                     /* init's */

@@ -97,6 +97,61 @@ TEST(status_messages) {
         }
 }
 
+/* ---- devices ---- */
+
+#define STATUS(allocatable, capacity) "{\"allocatable\":{" allocatable "},\"capacity\":{" capacity "}}"
+#define GPUS(n)  "\"nvidia.com/gpu\":\"" #n "\""
+#define SLICE(name, driver, devices) "\"" name "\":{\"driver\":\"" driver "\",\"devices\":[" devices "]}"
+#define DRA(kind, more) "{\"attributes\":{\"type\":{\"string\":\"" kind "\"}}" more "}"
+#define OLD      "{\"basic\":" DRA("gpu", "") "}"
+#define EFA(rdma) "{\"attributes\":{\"dra.net/rdma\":{\"bool\":" rdma "}}}"
+#define TAINTED  ",\"taints\":[{\"key\":\"xid\",\"effect\":\"NoSchedule\"}]"
+
+TEST(devices) {
+        static const struct { const char *expected, *status, *slices, *text; } cases[] = {
+                { "{}", "{}", "{}", NULL },
+                { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(8), GPUS(8)), "{}", NULL },
+                { "{\"nvidia.com/gpu\":8}", STATUS("\"nvidia.com/gpu.shared\":\"32\"", ""), "{}", NULL },
+                { "{\"nvidia.com/gpu\":8}", "{}", "{}", "pods can get 0 of 8 nvidia.com/gpu: no device plugin or DRA driver has registered them" },
+                { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(0), GPUS(0)), "{}", "pods can get 0 of 8 nvidia.com/gpu: no device plugin or DRA driver has registered them" },
+                { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(7), GPUS(7)), "{}", "pods can get 7 of 8 nvidia.com/gpu: the device plugin has registered no more" },
+                { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(7), GPUS(8)), "{}",
+                  "pods can get 7 of 8 nvidia.com/gpu: the device plugin has ended, or finds the others unhealthy" },
+                { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(0), GPUS(8)), "{}",
+                  "pods can get 0 of 8 nvidia.com/gpu: the device plugin has ended, or finds the others unhealthy" },
+                { "{\"nvidia.com/gpu\":2}", "{}", "{" SLICE("a", "gpu.nvidia.com", DRA("gpu", "")) "," SLICE("b", "gpu.nvidia.com", OLD "," DRA("vfio", "")) "}", NULL },
+                { "{\"nvidia.com/gpu\":2}", "{}", "{" SLICE("a", "gpu.nvidia.com", DRA("gpu", "") "," DRA("gpu", TAINTED) "," DRA("mig", "")) "}",
+                  "pods can get 1 of 2 nvidia.com/gpu: the DRA driver has no more without a taint" },
+                { "{\"nvidia.com/gpu\":1}", "{}", "{" SLICE("a", "compute-domain.nvidia.com", DRA("gpu", "")) "}",
+                  "pods can get 0 of 1 nvidia.com/gpu: no device plugin or DRA driver has registered them" },
+                { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(8), GPUS(8)), "{" SLICE("a", "gpu.nvidia.com", DRA("gpu", "")) "}",
+                  "a device plugin offers 8 of nvidia.com/gpu and a DRA driver 1, so two pods may get the same one: remove one publisher from this node" },
+                { "{\"nvidia.com/mig-*\":8}", STATUS(GPUS(1) ",\"nvidia.com/mig-1g.10gb\":\"7\"", ""), "{}", NULL },
+                { "{\"nvidia.com/mig-*\":7}", STATUS(GPUS(7), ""), "{}", NULL },
+                { "{\"nvidia.com/mig-*\":2}", "{}", "{" SLICE("a", "gpu.nvidia.com", DRA("gpu", "") "," DRA("mig", "")) "}", NULL },
+                { "{\"vpc.amazonaws.com/efa\":1}", "{}", "{" SLICE("a", "dra.net", EFA("false") "," EFA("true")) "}", NULL },
+                { "{\"nvidia.com/gpu\":8,\"vpc.amazonaws.com/efa\":32}", STATUS(GPUS(8), ""), "{}",
+                  "pods can get 0 of 32 vpc.amazonaws.com/efa: no device plugin or DRA driver has registered them" },
+                { "{\"hugepages-2Mi\":1073741824}", STATUS("\"hugepages-2Mi\":\"1Gi\"", ""), "{}", NULL },
+                { "{\"hugepages-1Gi\":4294967296}", STATUS("\"hugepages-1Gi\":\"1Gi\"", ""), "{}",
+                  "pods can get 1Gi of 4Gi hugepages-1Gi: kubelet counts them when it starts; systemctl restart kubelet" },
+                { "{\"nvidia.com/gpu\":1}", "{\"allocatable\":{\"nvidia.com/gpu\":7,\"nvidia.com/gpu.x\":\"many\"},\"capacity\":[]}", "{\"a\":7,\"b\":{\"driver\":\"gpu.nvidia.com\",\"devices\":{}}}",
+                  "pods can get 0 of 1 nvidia.com/gpu: no device plugin or DRA driver has registered them" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                json_auto_t *expected = json_loads(cases[i].expected, 0, NULL), *status = json_loads(cases[i].status, 0, NULL),
+                            *slices = json_loads(cases[i].slices, 0, NULL), *seen = json_object();
+                ASSERT_TRUE(expected && status && slices);
+                _free_ char *text = devices_judge(expected, status, slices, seen);
+                if (cases[i].text ? !text || !streq(text, cases[i].text) : !!text)
+                        FAIL("case %zu: %s", i, text ?: "nothing");
+                ASSERT_EQ(json_object_size(seen), json_object_size(expected));
+        }
+        json_auto_t *seen = json_object();
+        _free_ char *nothing = devices_judge(NULL, NULL, NULL, seen);
+        ASSERT_TRUE(!nothing);
+}
+
 /* ---- a look at the Node ---- */
 
 #define UNHEALTHY "nodestrap/unhealthy"
