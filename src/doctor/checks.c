@@ -4,7 +4,7 @@
 #include "doctor/checks.h"
 
 DEFINE_STRING_TABLE(need_kind, NeedKind, "program", "unit", "module", "library", "directory", "file",
-                    "feature", "sysctl", "tuning", "swap")
+                    "feature", "sysctl", "tuning", "swap", "nri")
 DEFINE_STRING_TABLE(check_verdict, CheckVerdict, "ok", "warning", "failed", "unknown")
 
 const Need *needs_find(const Needs *needs, NeedKind kind, const char *name) {

@@ -166,6 +166,16 @@ static void search_cdi(const Image *image, Checks *checks) {
         }
 }
 
+/* The operator makes the directory also without a driver of its own (NVIDIA/gpu-operator: assets/). */
+static void search_operator(const Image *image, Checks *checks) {
+        if (image->n_drivers > 0)
+                SEARCH("driver-container", "a second NVIDIA driver",
+                       "the GPU Operator runs a driver container beside the driver of this machine, and only "
+                       "one of them can own the GPUs: install the operator with driver.enabled=false, or "
+                       "remove the driver of the image and set accelerator.nvidia.mode: off",
+                       "/run/nvidia/driver/usr");
+}
+
 static void search_array(const Image *image, Checks *checks, const char *path) {
         _free_ char *text = image_text(image->root, IMAGE_TEXT_MAX, "%s", path);
         bool has = false;
@@ -200,6 +210,8 @@ void image_search(const Image *image, Checks *checks) {
         search_enabled(&l, "kubelet.service", "before it is configured");
         search_enabled(&l, "containerd.service", "before its disks are mounted");
         search_cdi(image, checks);
+        if (image->running)
+                search_operator(image, checks);
         if (!image->running) {
                 search_node(image, checks);
                 search_arrays(image, checks);

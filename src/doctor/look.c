@@ -137,7 +137,7 @@ static void (*const look_at[_NEED_KIND_MAX])(Look *, const Need *) = {
         [NEED_PROGRAM] = look_program, [NEED_UNIT] = look_unit,           [NEED_MODULE] = look_module,
         [NEED_LIBRARY] = look_library, [NEED_DIRECTORY] = look_directory, [NEED_FILE] = look_file,
         [NEED_FEATURE] = look_feature, [NEED_SYSCTL] = look_sysctl,       [NEED_NO_SWAP] = look_swap,
-        [NEED_TUNING] = look_tuning,
+        [NEED_TUNING] = look_tuning,   [NEED_NRI] = look_nri,
 };
 
 void image_look(const Image *image, const Needs *needs, Checks *checks) {

@@ -101,6 +101,7 @@ _nonnull_ bool look_is_later(Look *l, const Need *need, const char *code);
 /* ---- places.c ---- */
 _nonnull_ void look_directory(Look *l, const Need *need);
 _nonnull_ void look_file(Look *l, const Need *need);
+_nonnull_ void look_nri(Look *l, const Need *need);
 
 /* ---- units.c ---- */
 _nonnull_ void look_unit(Look *l, const Need *need);

@@ -61,6 +61,8 @@ static void want_runtimes(const Question *q) {
         want_folder(q);
         if (!streq(q->action->target, "/etc/containerd/config.toml"))
                 return;
+        if (text && !strstr(text, "io.containerd.nri.v1.nri"))          /* the user decides */
+                want(q, NEED_NRI, "NRI plugins", CAUSE_NONE, true);
         for (const char *p = text ? strstr(text, key) : NULL; p; p = strstr(p, key)) {
                 p += strlen(key);
                 const char *end = *p == '"' || *p == '\'' ? strchr(p + 1, *p) : NULL;
@@ -172,6 +174,10 @@ static const Daemon daemons[] = {
         /* kubelet mounts volumes by these: kubernetes, staging/src/k8s.io/mount-utils/mount_linux.go */
         { KUBELET, NEED_PROGRAM, CAUSE_UNIT, { "kubelet" } },
         { KUBELET, NEED_PROGRAM, CAUSE_NOT_READY, { "mount", "umount" } },
+        /* it makes them, for the sockets of device plugins, DRA and CSI drivers: kubernetes,
+         * pkg/kubelet/kubelet.go, setupDataDirs() */
+        { KUBELET, NEED_DIRECTORY, CAUSE_UNIT,
+          { KUBELET_DIR "/device-plugins", KUBELET_DIR "/plugins", KUBELET_DIR "/plugins_registry" } },
         /* with FastImagePull, to unpack gzip */
         { "start-unit:soci-snapshotter.service", NEED_PROGRAM, CAUSE_NONE, { "unpigz" } },
         { "start-unit:nvidia-fabricmanager.service", NEED_PROGRAM, CAUSE_FABRIC_MANAGER,

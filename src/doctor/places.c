@@ -62,6 +62,21 @@ void look_directory(Look *l, const Need *need) {
         }
 }
 
+/* NRI is on by default from containerd 2.0 on (containerd/containerd: docs/NRI.md). */
+void look_nri(Look *l, const Need *need) {
+        static const char folder[] = "/opt/nri/plugins";
+        _strv_ char **plugins = root_names(l->root, folder);
+        if (!plugins || !l->image->containerd)
+                return;
+        if (version_at_least(l->image->containerd, 2, 0))
+                look_well(l, need, "nri", folder);
+        else
+                FAULT(l, need, "nri", folder,
+                      "containerd %s does not start these plugins: set disable = false in the table "
+                      "plugins.'io.containerd.nri.v1.nri' of spec.containerd.config, or install containerd 2",
+                      l->image->containerd);
+}
+
 void look_file(Look *l, const Need *need) {
         struct stat st;
         _free_ char *path = xstrdup(need->name);

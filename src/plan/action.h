@@ -194,6 +194,7 @@ typedef enum NeedKind {
         NEED_SYSCTL,            /* "vm.overcommit_memory=1": the value that a boot sets */
         NEED_TUNING,            /* "host settings": none costs GPUs time, by the rows of host/tuning.c */
         NEED_NO_SWAP,           /* no boot has swap; the name is for people */
+        NEED_NRI,               /* containerd starts the NRI plugins of the image; the name is for people */
         _NEED_KIND_MAX, _NEED_KIND_INVALID = -22,
 } NeedKind;
 

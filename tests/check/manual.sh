@@ -9,7 +9,7 @@ flags() { sed -n 's/^ *\[FLAG_[A-Z_]*\] *= { "\([a-z-]*\)",.*/\1/p' "$top/src/cl
 mentions() { local f missing=; for f in $(flags); do grep -qE -- "--$f([^a-z-]|\$)" <<<"$1" || missing+=" --$f"; done; [ -z "$missing" ] || { echo "lacks$missing"; return 1; }; }
 commands_in() { local c; for c in init plan doctor config status check dump schema example sign verify token wait send-events udev-net-manager boot-hook; do sed 's/\\-/-/g' "$1" | grep -qw -- "$c" || { echo "lacks $c"; return 1; }; done; }
 # The names of doctor checks: the literals in the source, and the table in the manual.
-codes() { grep -ohE '"(program|unit|module|library|directory|file|feature|label|leftovers?|version|driver|firmware|enabled|bootstrappers|plan|architecture|owner|rights|sysctl|trust|swap|asked)(-[a-z-]+)?"' \
+codes() { grep -ohE '"(program|unit|module|library|directory|file|feature|label|leftovers?|version|driver|firmware|enabled|bootstrappers|plan|architecture|owner|rights|sysctl|trust|swap|nri|asked)(-[a-z-]+)?"' \
         "$top"/src/doctor/*.c "$top/src/commands/doctor.c" | tr -d '"' | sort -u; }
 manual_codes() { awk -F'|' '/^\.SH / { on = $0 == ".SH CHECKS" } on && /^[a-z\\-]+\|T\{$/ { gsub(/\\/, "", $1); print $1 }' "$doctor" | sort; }
 

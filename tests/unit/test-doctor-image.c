@@ -741,6 +741,26 @@ TEST(swap) {
 
 /* ---- places ---- */
 
+TEST(nri_plugins) {
+        BOX(b);
+        static const struct { const char *containerd; CheckVerdict verdict; const char *words; } cases[] = {
+                { "1.7.28", CHECK_WARNING, "containerd 1.7.28 does not start these plugins" }, { "2.1.5", CHECK_OK, NULL }, { NULL, CHECK_OK, NULL },
+        };
+        box_need(&b, NEED_NRI, "NRI plugins", true);
+        for (int there = 0; there < 2; there++) {
+                for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                        box_open(&b);
+                        b.image.containerd = cases[i].containerd ? xstrdup(cases[i].containerd) : NULL;
+                        image_look(&b.image, &b.needs, &b.checks);
+                        if (there && cases[i].containerd)
+                                assert_check(&b, cases[i].verdict, "nri", NULL, cases[i].words);
+                        else
+                                ASSERT_TRUE(!find(&b, "nri", NULL));
+                }
+                put(&b, "/opt/nri/plugins/10-dranet", "x", 0755);
+        }
+}
+
 TEST(directories) {
         BOX(b);
         _free_ char *lib = full(&b, "/var/lib");
@@ -1089,6 +1109,18 @@ TEST(much_left) {
         checks_done(&b.checks);
         image_search(&b.image, &b.checks);      /* the state of one machine */
         ASSERT_TRUE(!find(&b, "leftover-node", NULL) && !find(&b, "leftover-array", NULL));
+        static char version[] = "580.126.09";
+        Driver own = { .version = version };
+        put(&b, "/run/nvidia/driver/usr/bin/nvidia-smi", "x", 0755);
+        checks_done(&b.checks);
+        image_search(&b.image, &b.checks);
+        ASSERT_TRUE(!find(&b, "driver-container", NULL));       /* the driver of the operator is the only one */
+        b.image.drivers = &own;
+        b.image.n_drivers = 1;
+        image_search(&b.image, &b.checks);
+        b.image.drivers = NULL;
+        b.image.n_drivers = 0;
+        assert_check(&b, CHECK_WARNING, "driver-container", NULL, "driver.enabled=false");
         assert_check(&b, CHECK_WARNING, "leftover-cdi", NULL, "remove it");
 }
 

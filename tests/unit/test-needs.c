@@ -53,6 +53,9 @@ TEST(a_plain_node) {
         ASSERT_EQ(find(&b, NEED_FEATURE, "CONFIG_CGROUP_BPF")->cause, CAUSE_NOT_READY);
         ASSERT_STREQ(find(&b, NEED_FEATURE, "CONFIG_CPUSETS")->step, "start-unit:kubelet.service");
         find(&b, NEED_DIRECTORY, "/etc/containerd");
+        ASSERT_STREQ(find(&b, NEED_DIRECTORY, "/var/lib/kubelet/device-plugins")->step, "start-unit:kubelet.service");
+        find(&b, NEED_DIRECTORY, "/var/lib/kubelet/plugins_registry");
+        ASSERT_TRUE(find(&b, NEED_NRI, "NRI plugins")->optional);
         LACKS(b, NEED_PROGRAM, "runc");         /* it is named by its path */
         LACKS(b, NEED_PROGRAM, "mdadm");
         LACKS(b, NEED_PROGRAM, "nvidia-smi");
