@@ -205,6 +205,18 @@ static void judge_cni(Judgement *j) {
                 tell(j, BESIDE("bin_dirs"), "config.plugins.%s.cni.bin_dir", j->runtime);
 }
 
+/* init, DRA drivers and NVIDIA's device plugin write CDI specifications there. */
+static void judge_cdi(Judgement *j) {
+        const json_t *folders = cri(j, j->runtime, "cdi_spec_dirs"), *folder;
+        size_t i;
+        json_array_foreach(folders, i, folder)
+                if (ONE_OF(json_string_value(folder) ?: "", "/var/run/cdi", "/run/cdi"))
+                        return;
+        if (json_is_array(folders))
+                tell_of(j, false, "lacks /var/run/cdi: add it, otherwise containers get no GPU by CDI",
+                        "config.plugins.%s.cdi_spec_dirs", j->runtime);
+}
+
 /* ---- images ---- */
 
 static void judge_registry(Judgement *j) {
@@ -361,6 +373,7 @@ static bool judge(const ContainerdGiven *g, ContainerdTell *to, void *context) {
         judge_proxies(&j);
         judge_runtimes(&j);
         judge_cni(&j);
+        judge_cdi(&j);
         if (*json_get_text(j.snapshots, "snapshotter") || is(&j, 200, 300))
                 judge_snapshotter(&j, j.snapshots, three ? CONTAINERD_IMAGES : CONTAINERD_CRI ".containerd",
                                   "");

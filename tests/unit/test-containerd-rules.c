@@ -182,6 +182,8 @@ TEST(what_a_version_passes_over) {
                 BAD("2.5.0", "version = 5", "version", "does not know"), BAD("2.5.0", "[" R3 "]\nenable_cdi = 'x'", RUNTIME "enable_cdi", "must be true or false"),
                 BAD("2.5.0", "required_plugins = ['io.containerd.new.v1.x']", "required_plugins[0]", "does not have"),
                 GOOD("2.1.9", "[" I3 "]\nmax_concurrent_downloads = 3"),
+                BAD("2.1.9", "[" R3 "]\ncdi_spec_dirs = ['/etc/cdi']", RUNTIME "cdi_spec_dirs", "lacks /var/run/cdi"), GOOD("2.1.9", "[" R3 "]\ncdi_spec_dirs = ['/etc/cdi', '/run/cdi']"),
+                BAD("1.7.24", "[" P2 "]\ncdi_spec_dirs = []", CRI "cdi_spec_dirs", "otherwise containers get no GPU by CDI"),
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 const Case *c = &cases[i];
