@@ -61,7 +61,8 @@ static json_t *join_json(const Root *root, const JoinReport *join, const Verdict
         verdict_put(joined, v, plan_id);
         rest = json_pack("{ss so so so so so ss sI sI si so*}", "for", join_goal_to_string(join->goal),
                          "node", text_json(a->node), "cluster", text_json(a->cluster), "server",
-                         text_json(a->server), "registeredUsec", first_of(before, "registeredUsec", o->registered_usec),
+                         text_json(a->server), "registeredUsec",
+                         first_of(before, "registeredUsec", o->registered_usec),
                          "readyUsec", first_of(before, "readyUsec", o->ready_usec), "endedAt", when,
                          "beginUsec", (json_int_t)join->begin_usec, "endUsec", (json_int_t)join->end_usec,
                          "requests", (int)o->requests, "devices", devices_json(join, before));
