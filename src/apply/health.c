@@ -47,6 +47,10 @@ static json_t *finding_json(const Work *w, const Finding *f) {
         _free_ char *line = finding_line(w, f);
         json_t *j = json_pack("{ss ss sb}", "word", f->word, "address", f->address, "unusable", f->unusable);
         json_set_text(j, "text", line);
+        if (strv_contains(w->action->device.parameters, health_look_to_string(HEALTH_LOOK_REPAIR))) {
+                _free_ char *reason = finding_reason(f);
+                json_set_text(j, "reason", reason);
+        }
         if (gpu >= 0)
                 json_object_set_new(j, "gpu", json_integer(gpu));
         return j;
@@ -72,12 +76,15 @@ static json_t *gpu_json(const Check *c, int index, const char *address) {
 /* Without answers of NVML, only GPUs with findings are listed. */
 static json_t *check_report(const Check *c) {
         const Action *a = c->w->action;
-        json_t *findings = findings_json(c->w, &c->found), *gpus = json_array();
+        json_t *findings = findings_json(c->w, &c->found), *gpus = json_array(),
+               *looks = json_list(a->device.parameters);
+        if (looks_at(c, HEALTH_LOOK_REPAIR))    /* the last one */
+                json_array_remove(looks, json_array_size(looks) - 1);
         for (int i = 0; a->device.seen && a->device.seen[i]; i++)
                 if (c->asked || ANY(f, c->found.items, c->found.n, streq(f->address, a->device.seen[i])))
                         json_array_append_new(gpus, gpu_json(c, i, a->device.seen[i]));
-        json_t *report = json_pack("{so sb so so}", "looks", json_list(a->device.parameters), "complete",
-                                   c->asked, "findings", findings, "gpus", gpus);
+        json_t *report = json_pack("{so sb so so}", "looks", looks, "complete", c->asked, "findings",
+                                   findings, "gpus", gpus);
         json_set_text(report, "gpudirect", c->gpudirect);
         return report;
 }

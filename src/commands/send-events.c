@@ -36,7 +36,7 @@ typedef struct Round {
 } Round;
 
 static void forget_attempt(Round *round) {
-        FREE_ALL(round->way, round->sent.text);
+        FREE_ALL(round->way, round->sent.text, round->sent.owner);
         round->way = NULL;
         round->sent = (KubeSent){};
 }
@@ -125,13 +125,24 @@ static KubeSent send_condition(const Root *root, const KubeAccess *access, const
                 .reason = json_get_text(notice, "reason"),
                 .message = json_get_text(notice, "message"),
                 .instance = startswith(machine, "i-") ? machine : "",
+                .repair_reason = json_get_text(notice, "repairReason"),
+                .repair_message = json_get_text(notice, "repairMessage"),
         };
         KubeSent result = {};
         kube_condition_send(access, &identity, &c, &result);
-        if (result.cause != CAUSE_NONE)
+        if (result.cause != CAUSE_NONE && !result.repair)
                 return result;
-        log_info("Set in cluster %s: condition %s=%s (%s) of Node %s.", access->cluster, c.type, c.status,
-                 c.reason, access->node);
+        if (result.cause == CAUSE_NONE)
+                log_info("Set in cluster %s: condition %s=%s (%s) of Node %s.", access->cluster, c.type,
+                         c.status, c.reason, access->node);
+        if (result.cause == CAUSE_NONE && result.repair)
+                log_info("Set in cluster %s: condition " KUBE_REPAIR "=%s (%s) of Node %s.", access->cluster,
+                         result.repair, *c.repair_reason ? c.repair_reason : c.reason, access->node);
+        if (result.owner)
+                log_warning("condition " KUBE_REPAIR "=False (%s) was not sent: %s owns this condition of Node "
+                            "%s; leave repairs to it, and remove spec.cluster.repairCondition",
+                            c.repair_reason, *result.owner ? result.owner : "an unknown manager",
+                            access->node);
         _cleanup_(json_decrefp) json_t *known = json_pack(
                 "{ss ss ss}", "machine", machine, "bootId", json_get_text(notice, "bootId"), "status",
                 c.status);
@@ -153,7 +164,7 @@ static bool settle(Round *round, const char *name, const json_t *notice, const K
         if (sent->cause == CAUSE_NONE)
                 return true;
         bool over = sent->refused || is_over(name);
-        const char *condition = json_get_text(notice, "condition"),
+        const char *condition = sent->repair ? KUBE_REPAIR : json_get_text(notice, "condition"),
                    *kind = *condition ? "condition" : "Event",
                    *what = *condition ? condition : json_get_text(notice, "reason");
         if (over)

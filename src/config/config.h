@@ -54,6 +54,7 @@ typedef struct Cluster {
         bool outpost;
         char *id;                       /* of a cluster on an Outpost, or NULL */
         bool expect_devices;            /* nodestrap-joined waits for all devices */
+        bool repair_condition;          /* set AcceleratedHardwareReady, on which EKS repairs nodes */
 } Cluster;
 
 typedef struct KubeletOptions {

@@ -243,6 +243,7 @@ static void warn_of_resolver(const Merge *m, Diag *diag) {
 
 #define NVIDIA "spec.accelerator.nvidia"
 #define IMEX   NVIDIA ".imex"
+#define REPAIR "spec.cluster.repairCondition"
 #define NVIDIA_OFF(path) { NVIDIA path, NVIDIA ".mode", NULL, "off", "has no effect with nvidia.mode: off" }
 
 static const struct Dependent {
@@ -262,6 +263,8 @@ static const struct Dependent {
         NVIDIA_OFF(".health"), NVIDIA_OFF(".gpuDirect"),
         NVIDIA_OFF(".prove"), NVIDIA_OFF(".proveTimeout"),
         { NVIDIA ".proveTimeout", NVIDIA ".prove", "quick", NULL, "has no effect without prove: quick" },
+        { REPAIR, NVIDIA ".mode", NULL, "off", "has no effect with nvidia.mode: off" },
+        { REPAIR, NVIDIA ".health", NULL, "off", "has no effect with nvidia.health: off" },
 };
 /* "off", false and 0 do not contradict another "off". */
 static bool says_something(const json_t *value) {

@@ -78,6 +78,9 @@ static const Field cluster_fields[] = {
           NODEADM("01234567-89ab-cdef-0123-456789abcdef") },
         { FIELD("expectDevices", "Report the node as failed unless pods can get all its GPUs, EFA devices "
                                  "and huge pages."), AT(BOOL, cluster.expect_devices), OURS("true") },
+        { FIELD("repairCondition",
+                "Set AcceleratedHardwareReady to False for a GPU that NVIDIA calls unusable, so that EKS or "
+                "Karpenter repairs the node?"), AT(BOOL, cluster.repair_condition), OURS("true") },
         {}
 };
 

@@ -4,7 +4,7 @@
 #include "base/str.h"
 
 DEFINE_STRING_TABLE(health_look, HealthLook, "fabric", "recovery", "memory", "nvlink", "clocks", "pcie",
-                    "kernel-log", "efa", "gpudirect", "gpudirect-required")
+                    "kernel-log", "efa", "gpudirect", "gpudirect-required", "repair-condition")
 
 void findings_done(Findings *f) {
         for (size_t i = 0; i < f->n; i++)
@@ -18,6 +18,17 @@ void finding_add(Findings *f, const char *word, const char *address, bool unusab
         *APPEND(f->items, f->n) = (Finding){
                 .word = word, .address = xstrdup(address), .text = text, .unusable = unusable
         };
+}
+
+/* Reasons as of the EKS node monitoring agent, which auto repair and Karpenter choose the action by
+ * (aws/eks-node-monitoring-agent:docs/node-health-issues.adoc, aws/karpenter-provider-aws:
+ * pkg/cloudprovider/cloudprovider.go, RepairPolicies()). Fatal Xids 144 to 150 are of NVLink. The rest is
+ * what the driver demands: Xid 154 reports that. */
+char *finding_reason(const Finding *f) {
+        if (!f->unusable || streq(f->word, "peer-memory"))
+                return NULL;
+        unsigned xid = f->xid > 0 ? f->xid : streq(f->word, "off-the-bus") ? 79 : 154;
+        return xid >= 144 && xid <= 150 ? xstrdup("NvidiaNVLinkError") : xasprintf("NvidiaXID%uError", xid);
 }
 
 void findings_excuse(Findings *f, const char *address) {

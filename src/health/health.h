@@ -19,6 +19,7 @@ typedef enum HealthLook {
         HEALTH_LOOK_EFA,                /* efa.c: ports that are not active */
         HEALTH_LOOK_GPUDIRECT,          /* gpudirect.c: peer memory, /dev/gdrdrv */
         HEALTH_LOOK_GPUDIRECT_REQUIRED, /* the same, and a failure without it (gpuDirect: on) */
+        HEALTH_LOOK_REPAIR,             /* looks at nothing: finding_reason() for unusable GPUs */
         _HEALTH_LOOK_MAX, _HEALTH_LOOK_INVALID = -22,
 } HealthLook;
 DECLARE_STRING_TABLE(health_look, HealthLook);
@@ -28,6 +29,7 @@ typedef struct Finding {
         char *address;  /* "0000:86:00.0"; "" for the machine as a whole */
         char *text;     /* a sentence: fact, meaning, advice */
         size_t fact;    /* 0, or size of the fact in text, if unusable */
+        unsigned xid;   /* the number of NVIDIA for it; 0: none */
         bool unusable;  /* the vendor calls it unusable, gpuDirect is on, or a test failed: a failure under
                          * each policy */
         bool harmless;  /* under none */
@@ -37,6 +39,9 @@ void findings_done(Findings *f);
 /* word is static; address may be "". */
 void finding_add(Findings *f, const char *word, const char *address, bool unusable, const char *format, ...)
         _nonnull_ _printf_(5, 6);
+
+/* "NvidiaXID79Error": the reason of the condition AcceleratedHardwareReady. NULL: no repair is due. */
+_nonnull_ char *finding_reason(const Finding *f);
 
 /* Drops unusable and the advice of findings of that device: its driver now says otherwise. */
 _nonnull_ void findings_excuse(Findings *f, const char *address);

@@ -280,6 +280,7 @@ static void add_xid_finding(const Event *e, const char *when, bool unusable, Fin
                            "happens again"
                          : "Replace the instance if it happens again");
         f->items[f->n - 1].fact = strlen(fact);
+        f->items[f->n - 1].xid = e->number;
 }
 
 static void add_finding(const Log *l, const Event *e, Findings *f) {

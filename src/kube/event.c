@@ -140,9 +140,52 @@ static json_t *make_condition(const KubeCondition *c, const json_t *before) {
                          "lastTransitionTime", same && *since ? since : now);
 }
 
+/* Returns whether the Node is gone. */
+static bool write_condition(const Sender *s, const json_t *node, const KubeCondition *c) {
+        _free_ char *path = xasprintf("/api/v1/nodes/%s/status", s->access->node);
+        _cleanup_(json_decrefp) json_t *patch = make_condition(c, find_condition(node, c->type));
+        return patch && ask(s, "PATCH", path, "application/strategic-merge-patch+json", patch, 404) == 404;
+}
+
+/* A manager of it other than this program, "" without any; NULL: it is ours alone. The API server takes the
+ * name from the User-Agent (kubernetes.io/docs/reference/using-api/server-side-apply/, Field management). */
+static const char *find_owner(const json_t *node, const char *type) {
+        _free_ char *key = xasprintf("k:{\"type\":\"%s\"}", type);
+        const char *owner = "";
+        const json_t *entry;
+        size_t i;
+        json_array_foreach(json_object_get(json_object_get(node, "metadata"), "managedFields"), i, entry) {
+                const json_t *status = json_object_get(json_object_get(entry, "fieldsV1"), "f:status");
+                if (!json_object_get(json_object_get(status, "f:conditions"), key))
+                        continue;
+                owner = json_get_text(entry, "manager");
+                if (!streq(owner, "nodestrap"))
+                        return owner;
+        }
+        return *owner ? NULL : owner;
+}
+
+static bool set_repair(const Sender *s, const json_t *node, const KubeCondition *c) {
+        const json_t *before = find_condition(node, KUBE_REPAIR);
+        KubeCondition repair = { .type = KUBE_REPAIR, .status = c->status, .reason = c->reason,
+                                 .message = c->message };
+        if (*c->repair_reason) {
+                repair.status = "False";
+                repair.reason = c->repair_reason;
+                repair.message = c->repair_message;
+        } else if (!before || !streq(c->status, "True") || streq(json_get_text(before, "status"), "True"))
+                return false;
+        const char *owner = before ? find_owner(node, KUBE_REPAIR) : NULL;
+        if (owner) {
+                s->sent->owner = *c->repair_reason ? xstrdup(owner) : NULL;
+                return false;
+        }
+        s->sent->repair = repair.status;
+        return write_condition(s, node, &repair);
+}
+
 static void set_condition(const Sender *s, const KubeCondition *c) {
-        _free_ char *path = xasprintf("/api/v1/nodes/%s", s->access->node),
-                    *status = xasprintf("%s/status", path);
+        _free_ char *path = xasprintf("/api/v1/nodes/%s", s->access->node);
         KubeRequest request = { .method = "GET", .path = path, .answer_usec = ANSWER_USEC };
         KubeReply reply = {};
         kube_api_request(s->api, &request, s->token, s->deadline_usec, &reply);
@@ -153,11 +196,11 @@ static void set_condition(const Sender *s, const KubeCondition *c) {
         if (!absent)
                 judge(s, &reply);
         kube_reply_done(&reply);
-        _cleanup_(json_decrefp) json_t *patch = NULL;
         if (!absent && s->sent->cause == CAUSE_NONE)
-                patch = make_condition(c, find_condition(node, c->type));
-        if (patch)
-                absent = ask(s, "PATCH", status, "application/strategic-merge-patch+json", patch, 404) == 404;
+                absent = write_condition(s, node, c);
+        /* apart, so that a refusal of the one does not cost the other */
+        if (!absent && s->sent->cause == CAUSE_NONE)
+                absent = set_repair(s, node, c);
         s->sent->refused |= s->sent->cause == CAUSE_FORBIDDEN;  /* also of an admission webhook */
         if (absent) {
                 s->sent->cause = CAUSE_NOT_REGISTERED;

@@ -104,11 +104,16 @@ typedef struct KubeSent {
         bool refused;                   /* a retry fails, too */
         bool away;                      /* others would fail now, too */
         unsigned retry_after;           /* in seconds; of the server */
+        const char *repair;             /* the status that KUBE_REPAIR gets, or NULL; cause is of that */
+        char *owner;                    /* KUBE_REPAIR stays, as this manager has it; the caller frees it */
 } KubeSent;
 /* One attempt, 40 s at most without the token. Creates the Event, or sets count, time and message of an
  * existing one. May be repeated. */
 _nonnull_ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
                                KubeSent *ret);
+
+/* On which EKS and Karpenter repair a node. The EKS node monitoring agent owns it where it runs. */
+#define KUBE_REPAIR "AcceleratedHardwareReady"
 
 /* A condition in the status of the Node of this machine. lastTransitionTime changes with the status alone
  * (kubernetes/community:contributors/devel/sig-architecture/api-conventions.md). */
@@ -117,6 +122,8 @@ typedef struct KubeCondition {
         const char *status;             /* "True", "False", "Unknown" */
         const char *reason, *message;
         const char *instance;           /* "i-…", which the Node must be of; "": not known */
+        const char *repair_reason, *repair_message; /* also KUBE_REPAIR=False; "": no. Status True makes one
+                                         * of ours True again */
 } KubeCondition;
 /* One attempt, as kube_event_send(). CAUSE_NOT_REGISTERED: the Node does not exist yet, or belongs to another
  * instance. A condition that says the same already is not written again. */

@@ -44,6 +44,7 @@ typedef struct Stack {
         bool nvlink5, switches, tray;   /* of the class */
         bool registers;                 /* GPUs register with a fabric, so that NVML reports their state */
         bool gate, runs_imex, bars_imex, uses_imex, channel, programs, health, gridd, license;
+        bool repairs;                   /* findings of unusable GPUs get the reason for a repair */
         bool proves;                    /* set by stack_plan_steps(): not in MIG mode */
         bool divides, mig_resets;       /* set by stack_plan_steps() */
         MigLayout *layouts; size_t n_layouts;   /* moved into its step */

@@ -56,6 +56,7 @@ void stack_fill_health(Stack *s, Action *a) {
                 [HEALTH_LOOK_GPUDIRECT] = s->want->gpu_direct != GPU_DIRECT_AUTO ||
                                           (!s->efa && !(s->host->type && s->host->type->max_efa > 0)),
                 [HEALTH_LOOK_GPUDIRECT_REQUIRED] = s->want->gpu_direct != GPU_DIRECT_ON,
+                [HEALTH_LOOK_REPAIR] = !s->repairs || s->want->health == HEALTH_OFF,
         };
         int first = s->want->health == HEALTH_OFF ? HEALTH_LOOK_GPUDIRECT_REQUIRED : 0;
         for (int look = first; look < _HEALTH_LOOK_MAX; look++)

@@ -208,7 +208,7 @@ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag) 
         _cleanup_(stack_done) Stack s = {
                 .plan = plan, .want = want, .host = host, .policy = config->failure_policy,
                 .class = host->gpus.class, .gpus = gpus,
-                .efa = plan_uses_efa(config, host),
+                .efa = plan_uses_efa(config, host), .repairs = config->cluster.repair_condition,
                 .imex = want->imex == IMEX_AUTO && tray ? IMEX_DRA : want->imex,
         };
         stack_decide(&s);

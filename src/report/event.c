@@ -208,15 +208,25 @@ static void forget_conditions(const Root *root) {
         }
 }
 
-static void condition_write(const Root *root, const char *status, const char *reason, const char *message) {
-        _free_ char *machine = find_machine(root), *when = verdict_time(), *boot_id = NULL;
+static json_t *shown_json(const char *message) {
         _cleanup_(text_done) Text shown = {};
-        (void)!root_boot_id(root, &boot_id);
         text_add_shown(&shown, message, strcspn(message, "\n"), SENTENCE_MAX, 0);
+        return text_json(shown.data ?: "");
+}
+
+/* repair: why the node must be repaired, or NULL */
+static void condition_write(const Root *root, const char *status, const char *reason, const char *message,
+                            const StatusFinding *repair) {
+        _free_ char *machine = find_machine(root), *when = verdict_time(), *boot_id = NULL;
+        (void)!root_boot_id(root, &boot_id);
         _cleanup_(json_decrefp) json_t *notice = json_pack(
                 "{ss ss ss so so so so so}", "condition", "NodestrapReady", "status", status, "reason",
-                reason, "message", text_json(shown.data ?: ""), "machine", text_json(machine), "bootId",
+                reason, "message", shown_json(message), "machine", text_json(machine), "bootId",
                 text_json(boot_id ?: ""), "time", text_json(when), "environment", event_environment());
+        if (repair) {
+                json_set_text(notice, "repairReason", repair->reason);
+                json_object_set_new(notice, "repairMessage", shown_json(repair->text));
+        }
         forget_conditions(root);
         notice_write(root, notice, CONDITION_ENDING);
 }
@@ -248,25 +258,35 @@ static bool is_final(const Status *s) {
         return status_last(s, "run") || (streq(s->verdict, "failed") && streq(s->phase, "config"));
 }
 
+/* NULL: none, or cluster.repairCondition is not set. */
+static const StatusFinding *find_repair(const Status *s) {
+        const StatusFinding *f = s->accelerator.health ? s->accelerator.health->findings : NULL;
+        while (f && f->word && !*f->reason)
+                f++;
+        return f && f->word ? f : NULL;
+}
+
 static void condition_tell(const Root *root, const Status *s) {
         const char *devices = s->accelerator.expects && s->joined ? s->joined->devices : "";
         bool ok = streq(s->verdict, "ok") && is_final(s);
         if (ok && streq(devices, cause_word(CAUSE_DEVICES)))
-                condition_write(root, "False", devices, s->joined->lack);
+                condition_write(root, "False", devices, s->joined->lack, NULL);
         else if (ok && s->accelerator.expects && !*devices)
-                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap waits for the devices");
+                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap waits for the devices", NULL);
         else if (ok)
-                condition_write(root, "True", "NodestrapDone", "nodestrap has done all steps of this boot");
+                condition_write(root, "True", "NodestrapDone", "nodestrap has done all steps of this boot",
+                                NULL);
         else if (is_final(s))
-                condition_write(root, "False", *s->code ? s->code : "NodestrapFailed", s->text);
+                condition_write(root, "False", *s->code ? s->code : "NodestrapFailed", s->text,
+                                find_repair(s));
         else
-                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap sets up this boot");
+                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap sets up this boot", NULL);
 }
 
 void condition_of_start(const Root *root) {
         bool earlier = false;
         if (condition_is_known(root, &earlier) && earlier)
-                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap sets up this boot");
+                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap sets up this boot", NULL);
 }
 
 void condition_of_run(const Root *root, const Status *status) {

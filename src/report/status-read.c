@@ -139,7 +139,7 @@ READER(read_gpu) {
 
 READER(read_finding) {
         *(StatusFinding *)ret = (StatusFinding){ text(o, "word"), text(o, "text"), text(o, "address"),
-                                                 number_or_minus(o, "gpu") };
+                                                 text(o, "reason"), number_or_minus(o, "gpu") };
 }
 
 READER(read_health) {

@@ -72,7 +72,11 @@ typedef struct StatusGpu {
         StatusWord *health;
         int64_t tested, rates[STATUS_RATES];
 } StatusGpu;
-typedef struct StatusFinding { const char *word, *text, *address; int64_t gpu; } StatusFinding;
+typedef struct StatusFinding {
+        const char *word, *text, *address;
+        const char *reason;             /* of a repair, or "" */
+        int64_t gpu;
+} StatusFinding;
 typedef struct StatusHealth {
         const char *gpudirect;
         bool complete;

@@ -76,6 +76,15 @@ NVRM: Xid (PCI:0000:b9:00): 119, pid=7, Timeout after 6s of waiting for RPC resp
 power_on p5-48xlarge 'nvml=recovery none' "$lost"
 fails 33 EHEALTH 'GPU 5 \(0000:a8:00.0\): .*fallen off the bus .*\(and 1 more\)$' "what NVIDIA calls unusable, by a driver that knows no more of it"
 found off-the-bus 0000:a8:00.0; found gsp-timeout 0000:b9:00.0
+power_on p5-48xlarge 'nvml=recovery none' "$lost"; spec '{cluster: {repairCondition: true}}'
+systemctl stop nodestrap-event.path; systemctl mask --runtime nodestrap-event.service 2>/dev/null
+id=$(cat /sys/devices/virtual/dmi/id/board_asset_tag); [[ $id = i-* ]] || id=$(cat /sys/devices/virtual/dmi/id/product_uuid)
+mkdir -p /var/lib/nodestrap; printf '{"machine": "%s", "bootId": ""}' "$id" >/var/lib/nodestrap/condition.json       # a Node has one
+fails 33 EHEALTH 'GPU 5 \(0000:a8:00.0\): .*fallen off the bus' "the same with repairCondition"
+try "each finding has the word of EKS for it" is "$(grep -o '"reason": "[^"]*"' /run/nodestrap/status.json | sort -u | xargs)" 'reason: NvidiaXID119Error reason: NvidiaXID79Error'
+try "the cluster hears of the first" grep -h '"repairReason": "NvidiaXID79Error"' /run/nodestrap/events/*.condition
+try "with its sentence" grep -h '"repairMessage": "GPU 5 (0000:a8:00.0): NVIDIA driver: the GPU has fallen off the bus' /run/nodestrap/events/*.condition
+systemctl unmask --runtime nodestrap-event.service 2>/dev/null
 power_on p5-48xlarge "$lost"
 try "the same with a driver that wants nothing done now: the node comes up" node_starts
 found off-the-bus 0000:a8:00.0; found gsp-timeout 0000:b9:00.0

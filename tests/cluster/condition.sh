@@ -4,7 +4,8 @@
 # kube: 1.37.0
 # cluster: front no-controllers
 # The condition NodestrapReady in the status of the own Node, set with the rights of the node. There is one write for a verdict, also after
-# later boots and typed runs. Writers of the rest of the status leave it alone.
+# later boots and typed runs. Writers of the rest of the status leave it alone. With cluster.repairCondition also AcceleratedHardwareReady,
+# unless another manager has it.
 [ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/host.sh
 . "$(dirname "$(realpath "$0")")/lib/host.sh"
@@ -133,6 +134,7 @@ theirs() { delete; register; patch '{"spec": {"providerID": "aws:///us-west-2a/i
 theirs; later "a Node of another instance" ENOTREGISTERED "eval delete; registers"
 stop front; later "an API server that is down" EAPIROUTE front_start
 front_says status=503 2>/dev/null; later "one that has no time" EAPIERROR "front_says pass"
+# deny CODE EXPRESSION: conditions of which this is true of c
 deny() {
         cat <<-END | kubectl apply -f - >/dev/null
 	apiVersion: admissionregistration.k8s.io/v1
@@ -141,7 +143,7 @@ deny() {
 	spec:
 	  failurePolicy: Fail
 	  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [nodes/status], operations: [UPDATE]}]}
-	  validations: [{expression: "!object.status.conditions.exists(c, c.type == 'NodestrapReady' && c.reason == 'EFACTS')", message: "not here", reason: $1}]
+	  validations: [{expression: "!object.status.conditions.exists(c, $2)", message: "not here", reason: $1}]
 	---
 	apiVersion: admissionregistration.k8s.io/v1
 	kind: ValidatingAdmissionPolicyBinding
@@ -149,17 +151,108 @@ deny() {
 	spec: {policyName: no-conditions, validationActions: [Deny]}
 	END
         local end=$((SECONDS + 60))
-        until kubectl patch node $NODE --subresource=status --type=strategic -p "{\"status\": {\"conditions\": [{\"type\": \"NodestrapReady\", \"status\": \"False\", \"reason\": \"EFACTS\", \"message\": \"$RANDOM\"}]}}" 2>&1 |
+        until kubectl patch node $NODE --subresource=status --type=strategic -p "{\"status\": {\"conditions\": [{\"type\": \"${3-NodestrapReady}\", \"status\": \"False\", \"reason\": \"EFACTS\", \"message\": \"$RANDOM\"}]}}" 2>&1 |
                 grep -qi "is $1: .*not here"; do [ $SECONDS -lt $end ] || return; sleep 0.1; done
 }
 for word in "Forbidden EFORBIDDEN" "Invalid EAPIERROR"; do
-        try "the cluster denies it (${word% *})" deny "${word% *}"
+        try "the cluster denies it (${word% *})" deny "${word% *}" "c.type == 'NodestrapReady' && c.reason == 'EFACTS'"
         ill; fails; try "that is no failure of the sender" send_condition
         try "it gives up" is "$(waiting)" 0
         try "with one line" is "$(wc -l <sent)" 1
         try "that says why" bash -c 'grep -E "condition NodestrapReady was not sent \($1\): .*not here" sent || { cat sent; false; }' _ "${word#* }"
         kubectl delete validatingadmissionpolicybinding no-conditions >/dev/null; well
 done
+
+# ---- AcceleratedHardwareReady ----
+# unhealthy REASON: the last verdict is about a GPU, as tests/boot/gpu-health-machine.sh has it of a machine
+unhealthy() {
+        ill; fails
+        kubectl patch node $NODE --subresource=status --type=merge -p "{\"status\": {\"nodeInfo\": {\"bootID\": \"$(cat root/proc/sys/kernel/random/boot_id)\"}}}" >/dev/null
+        python3 - root/run/nodestrap/status.json "$1" <<-'END' && well && nodestrap wait --root root --for registered --timeout 10s 2>waited
+	import json, sys
+	path, reason = sys.argv[1:]
+	status = json.load(open(path))
+	text = "GPU 5 (0000:a8:00.0): NVIDIA driver: the GPU has fallen off the bus"
+	findings = [{"word": "pcie-width", "address": "0000:53:00.0", "unusable": False, "text": "slow"},
+	            {"word": "off-the-bus", "address": "0000:a8:00.0", "unusable": True, "text": text, "gpu": 5, "reason": reason}]
+	status.update(code="EHEALTH", step="check-health:gpus", text=text, accelerator={"health": {"complete": True, "findings": findings}})
+	json.dump(status, open(path, "w"))
+	END
+}
+hardware() { kubectl get node $NODE -o "jsonpath={.status.conditions[?(@.type=='AcceleratedHardwareReady')]$1}"; }
+hardware_is() { is "$(hardware .status) $(hardware .reason)" "$1 $2"; }
+# agent STATUS: another manager writes it
+agent() {
+        kubectl patch node $NODE --subresource=status --type=strategic --field-manager=eks-node-monitoring-agent \
+                -p "{\"status\": {\"conditions\": [{\"type\": \"AcceleratedHardwareReady\", \"status\": \"$1\", \"reason\": \"Agent\", \"message\": \"$RANDOM\"}]}}"
+}
+says() { is "$(cat sent)" "$1"; }
+set_line() { echo "nodestrap: Set in cluster training: condition $1 of Node $NODE."; }
+refusal="nodestrap: warning: condition AcceleratedHardwareReady=False (NvidiaXID79Error) was not sent:"
+init 2>said; send_condition
+try "a boot that is well says nothing of the hardware" is "$(hardware .status)" ""
+try "a GPU that is unusable" unhealthy NvidiaXID79Error
+try "leaves one notice" is "$(waiting)" 1
+try "which is sent" send_condition
+try "NodestrapReady is False" has False EHEALTH
+try "so is AcceleratedHardwareReady" hardware_is False NvidiaXID79Error
+try "its message is the finding" is "$(hardware .message)" "GPU 5 (0000:a8:00.0): NVIDIA driver: the GPU has fallen off the bus"
+try "both are told" says "$(set_line 'NodestrapReady=False (EHEALTH)'; set_line 'AcceleratedHardwareReady=False (NvidiaXID79Error)')"
+kubectl describe node $NODE | grep -E '^Conditions:|NodestrapReady|AcceleratedHardware' | sed 's/^/# /'
+before=$(version); unhealthy NvidiaXID79Error; send_condition
+try "the same again is not written" is "$(version)" "$before"
+first=$(hardware .lastTransitionTime); until [ "$(date -u +%FT%TZ)" != "$first" ]; do :; done
+unhealthy NvidiaXID154Error; send_condition
+try "another reason is" hardware_is False NvidiaXID154Error
+try "in the same state" is "$(hardware .lastTransitionTime)" "$first"
+ill; fails; send_condition
+try "a failure of another kind" has False EFACTS
+try "leaves it" hardware_is False NvidiaXID154Error
+well; reboot; init --skip run 2>said; send_condition
+try "and so does a boot that is not over" hardware_is False NvidiaXID154Error
+try "which ends well" init --skip config
+send_condition
+try "the node is well" has True NodestrapDone
+try "and its hardware" hardware_is True NodestrapDone
+before=$(version); init 2>said; send_condition
+try "once" is "$(version)" "$before"
+
+agent True >said
+try "another manager has it now" grep -q eks-node-monitoring-agent <(kubectl get node $NODE -o yaml --show-managed-fields)
+unhealthy NvidiaXID79Error; send_condition
+try "the node says False" has False EHEALTH
+try "and leaves the hardware to that one" hardware_is True Agent
+try "with a warning" says "$(set_line 'NodestrapReady=False (EHEALTH)'; echo "$refusal eks-node-monitoring-agent owns this condition of Node $NODE; leave repairs to it, and remove spec.cluster.repairCondition")"
+try "and no second attempt" is "$(waiting)" 0
+agent False >said; init 2>said; send_condition
+try "a boot that is well" has True NodestrapDone
+try "does not mend it for that one" hardware_is False Agent
+try "nor says a word of it" says "$(set_line 'NodestrapReady=True (NodestrapDone)')"
+patch '{"metadata": {"managedFields": [{}]}}'; unhealthy NvidiaXID79Error; send_condition
+try "a condition that nobody is known to have written stays, too" hardware_is False Agent
+try "with a warning" grep -qF "$refusal an unknown manager owns" sent
+delete; registers >said; well; init 2>said; send_condition
+
+for word in "Forbidden EFORBIDDEN" "Invalid EAPIERROR"; do
+        try "the cluster denies it (${word% *})" deny "${word% *}" "c.type == 'AcceleratedHardwareReady'" AcceleratedHardwareReady
+        delete; registers >said; rm -f root/var/lib/nodestrap/condition.json; unhealthy NvidiaXID79Error
+        try "that is no failure of the sender" send_condition
+        try "the node says False" has False EHEALTH
+        try "and nothing of the hardware" is "$(hardware .status)" ""
+        try "it gives up" is "$(waiting)" 0
+        try "with one line" is "$(wc -l <sent)" 1
+        try "that says why" bash -c 'grep -E "condition AcceleratedHardwareReady was not sent \($1\): .*not here" sent || { cat sent; false; }' _ "${word#* }"
+        kubectl delete validatingadmissionpolicybinding no-conditions >/dev/null; reboot; init --skip run 2>said; send_condition
+        try "the next boot knows what the node has" has Unknown NodestrapRunning
+        init --skip config 2>said; send_condition
+done
+unhealthy NvidiaXID79Error; find $spool -type f ! -name '*.condition' -delete; front_says status=503; timeout 100 "$NODESTRAP" send-events --root root 2>sent & pid=$!
+until grep -q "is not sent yet (EAPIERROR)" sent; do kill -0 $pid 2>/dev/null || break; sleep 0.05; done
+front_says pass; wait $pid
+try "an API server that has no time gets both later" hardware_is False NvidiaXID79Error
+well; init 2>said; send_condition
+try "and the recovery" hardware_is True NodestrapDone
+
 echo '{"machine": 7' >root/var/lib/nodestrap/condition.json
 try "what it remembers is damaged: a run" init
 try "has nothing to tell" is "$(waiting)" 0

@@ -182,6 +182,12 @@ static void tell(const KubeAccess *access, const KubeIdentity *as) {
         kube_event_send(access, as, &e, &sent);
         check_text(sent.text, sent.cause != CAUSE_NONE);
         free(sent.text);
+        KubeCondition c = { .type = "NodestrapReady", .status = "True", .reason = "r", .message = "m", .instance = "",
+                            .repair_reason = requests % 2 ? "NvidiaXID79Error" : "", .repair_message = "m" };
+        sent = (KubeSent){};
+        kube_condition_send(access, as, &c, &sent);
+        check_text(sent.text, sent.cause != CAUSE_NONE);
+        FREE_ALL(sent.text, sent.owner);
 }
 
 static void read_access(const char *at) {

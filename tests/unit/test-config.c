@@ -98,7 +98,7 @@ TEST(refuses_other_versions) {
 TEST(binds_every_field) {
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD
                 "spec:\n"
-                "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16, enableOutpost: yes, id: i, expectDevices: true}\n"
+                "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16, enableOutpost: yes, id: i, expectDevices: true, repairCondition: true}\n"
                 "  kubelet: {config: {podsPerCore: 5}, flags: [--v, 5], maxPodsExpression: 1 + 1}\n"
                 "  containerd: {config: 'a = 1', baseRuntimeSpec: {process: {x: 1}}}\n"
                 "  instance:\n"
@@ -128,7 +128,8 @@ TEST(binds_every_field) {
                      "a, line 20: spec.accelerator.nvidia.memoryMode: no-effect: has no effect with nvidia.mode: off\n"
                      "a, line 22: spec.accelerator.nvidia.gpuDirect: no-effect: has no effect with nvidia.mode: off\n"
                      "a, line 23: spec.accelerator.nvidia.prove: no-effect: has no effect with nvidia.mode: off\n"
-                     "a, line 24: spec.accelerator.nvidia.proveTimeout: no-effect: has no effect with nvidia.mode: off\n");
+                     "a, line 24: spec.accelerator.nvidia.proveTimeout: no-effect: has no effect with nvidia.mode: off\n"
+                     "a, line 4: spec.cluster.repairCondition: no-effect: has no effect with nvidia.mode: off\n");
         ASSERT_EQ(l.r, 0);
         ASSERT_STREQ(c->cluster.name, "c");
         ASSERT_STREQ(c->cluster.endpoint, "https://e");
@@ -138,6 +139,7 @@ TEST(binds_every_field) {
         ASSERT_TRUE(c->cluster.outpost);
         ASSERT_STREQ(c->cluster.id, "i");
         ASSERT_TRUE(c->cluster.expect_devices);
+        ASSERT_TRUE(c->cluster.repair_condition);
         ASSERT_EQ(json_integer_value(json_object_get(c->kubelet.config, "podsPerCore")), 5);
         ASSERT_EQ(strv_length(c->kubelet.flags), 2);
         ASSERT_STREQ(c->kubelet.flags[1], "5");
@@ -195,11 +197,20 @@ TEST(binds_every_field) {
         ASSERT_EQ(c->failure_policy, FAILURE_JOIN_TAINTED);
 }
 
+TEST(a_repair_without_findings) {
+        _cleanup_(loaded_done) Loaded l =
+                LOAD(GOOD, HEAD "spec: {cluster: {repairCondition: true}, accelerator: {nvidia: {health: off}}}\n");
+        ASSERT_EQ(l.r, 0);
+        ASSERT_STREQ(l.messages, "b, line 3: spec.cluster.repairCondition: no-effect: has no effect with nvidia.health: off\n");
+        expect_error("  cluster: {repairCondition: often}\n", "spec.cluster.repairCondition: must be true or false");
+}
+
 TEST(has_defaults) {
         _cleanup_(loaded_done) Loaded l = LOAD(GOOD);
         const Config *c = l.config;
         ASSERT_EQ(l.r, 0);
-        ASSERT_TRUE(!c->cluster.id && !c->cluster.outpost && !c->cluster.expect_devices && !c->kubelet.config && !c->kubelet.flags && !c->kubelet.max_pods_expression);
+        ASSERT_TRUE(!c->cluster.id && !c->cluster.outpost && !c->cluster.expect_devices && !c->cluster.repair_condition);
+        ASSERT_TRUE(!c->kubelet.config && !c->kubelet.flags && !c->kubelet.max_pods_expression);
         ASSERT_TRUE(!c->containerd.config && !c->containerd.base_runtime_spec);
         ASSERT_EQ(c->instance.storage.strategy, STORAGE_NONE);
         ASSERT_STREQ(c->instance.storage.mount_path, "/mnt/k8s-disks");

@@ -312,6 +312,44 @@ TEST(unusable_is_a_failure_in_any_case) {
         ASSERT_TRUE(results.items[0].found);
 }
 
+static void assert_reason(const Machine *m, size_t i, const char *word, const char *reason) {
+        const json_t *one = json_array_get(json_object_get(m->work.found, "findings"), i);
+        ASSERT_STREQ(json_get_text(one, "word"), word);
+        ASSERT_STREQ(json_get_text(one, "reason"), reason);
+}
+
+/* cluster.repairCondition: words of EKS for what the vendor calls unusable, and for nothing else */
+TEST(reasons_of_a_repair) {
+        static const char log[] = "4,900,7,-;NVRM: Xid (PCI:0000:10:00): 63, Row Remapper\n"
+                                  "4,901,8,-;NVRM: Xid (PCI:0000:10:00): 119, Timeout\n"
+                                  "4,902,9,-;NVRM: Xid (PCI:0000:20:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 09\n";
+        CHECK(m, HEALTH_WARN, "links 0 4\nrecovery none\n");
+        ASSERT_TRUE(root_replace(m.root, "/dev/kmsg", log, strlen(log), 0644) >= 0);
+        char **own = strv_copy(m.action.device.parameters);
+        strv_add(&own, "kernel-log");
+        strv_add(&own, "repair-condition");
+        m.action.device.parameters = own;
+        ASSERT_TRUE(health_work(&m.work) < 0);
+        assert_reason(&m, 0, "xid", "");
+        assert_reason(&m, 1, "gsp-timeout", "NvidiaXID119Error");
+        assert_reason(&m, 2, "xid", "NvidiaNVLinkError");
+        assert_reason(&m, 3, "nvlink-down", "");
+        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(m.work.found, "looks"), 5)), "kernel-log");
+        ASSERT_EQ(json_array_size(json_object_get(m.work.found, "looks")), 6);
+        machine_says(&m, "gpus 2\nrecovery 1 2\n");     /* which excuses GPU 0 */
+        machine_clear(&m);
+        ASSERT_TRUE(health_work(&m.work) < 0);
+        assert_reason(&m, 1, "gsp-timeout", "");
+        assert_reason(&m, 3, "node-reboot", "NvidiaXID154Error");
+        m.action.device.parameters = looks;
+        strv_free(own);
+        const Finding direct = { .word = "peer-memory", .address = (char *)"", .unusable = true },
+                      lost = { .word = "off-the-bus", .address = (char *)"", .unusable = true };
+        _free_ char *none = finding_reason(&direct), *reason = finding_reason(&lost);
+        ASSERT_TRUE(!none);
+        ASSERT_STREQ(reason, "NvidiaXID79Error");
+}
+
 TEST(a_gpu_that_the_library_does_not_even_open) {
         CHECK(m, HEALTH_WARN, "error nvmlDeviceGetHandleByIndex 15 1\n");
         ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "of GPU 1 of 2: GPU is lost (15)");

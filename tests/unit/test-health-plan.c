@@ -96,6 +96,17 @@ TEST(policies) {
         ASSERT_TRUE(!plan_find(b.s.plan, HEALTH));
 }
 
+TEST(repairs) {
+        BOX(b, "p4d.24xlarge");
+        b.s.config.cluster.repair_condition = true;
+        sample_plan(&b.s);
+        ASSERT_STREQ(health(&b)->with, "recovery, memory, nvlink x 12, clocks, pcie, kernel-log, efa, gpudirect, repair-condition");
+        b.s.config.nvidia.health = HEALTH_OFF;          /* no finding would be of hardware */
+        b.s.config.nvidia.gpu_direct = GPU_DIRECT_ON;
+        sample_plan(&b.s);
+        ASSERT_STREQ(health(&b)->with, "gpudirect-required");
+}
+
 TEST(gpu_memory_over_efa) {
         BOX(b, "p6e-gb200.36xlarge");
         b.s.config.nvidia.gpu_direct = GPU_DIRECT_OFF;

@@ -53,8 +53,9 @@ as_node() {
         local token; token=$(nodestrap token --cluster-name training --region $REGION | python3 -c 'import json, sys; print(json.load(sys.stdin)["status"]["token"])') &&
                 kubectl --kubeconfig /dev/null --server $API --certificate-authority "$CLUSTER/pki/ca.crt" --token "$token" "$@"
 }
-# register [READY]: the node makes itself, as kubelet would, of this boot; READY is True or False
+# register [READY]: the node makes itself, as kubelet would, of this boot; READY is True or False. The API server keeps no managedFields for a
+# Node that begins without labels, annotations and spec.
 register() {
-        printf '{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "%s"}, "status": {"nodeInfo": {"bootID": "%s"}, "conditions": [{"type": "Ready", "status": "%s", "reason": "%s", "message": "said by the test", "lastHeartbeatTime": "%s", "lastTransitionTime": "%s"}]}}' \
-                $NODE "$(cat /proc/sys/kernel/random/boot_id)" "${1:-True}" Kubelet "$(date -u +%FT%TZ)" "$(date -u +%FT%TZ)" | as_node create -f -
+        printf '{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "%s", "labels": {"kubernetes.io/hostname": "%s"}}, "status": {"nodeInfo": {"bootID": "%s"}, "conditions": [{"type": "Ready", "status": "%s", "reason": "%s", "message": "said by the test", "lastHeartbeatTime": "%s", "lastTransitionTime": "%s"}]}}' \
+                $NODE $NODE "$(cat /proc/sys/kernel/random/boot_id)" "${1:-True}" Kubelet "$(date -u +%FT%TZ)" "$(date -u +%FT%TZ)" | as_node create -f -
 }
