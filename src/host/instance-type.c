@@ -80,7 +80,7 @@ static int refuse_type(const char *type, const char *where, Diag *diag) {
                         nearest_try(&family, *name);
         }
         int r = diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, where,
-                              "\"%s\" is not an instance type this version knows", type);
+                              "this version does not know the instance type \"%s\"", type);
         diag_suggest_name(diag, "", family.best ?: any.best);
         return r;
 }

@@ -31,8 +31,8 @@ void plan_census(Plan *plan, const Config *config, const Host *host) {
         if (!accelerated && !host->type && config->instance.expected_efa == 0 &&
             !config->cluster.expect_devices)
                 return;
-        _free_ char *why = host->type ? xasprintf("check for all devices of a %s", host->type->name)
-                                      : xstrdup("check for all expected devices");
+        _free_ char *why = host->type ? xasprintf("check that %s has all devices", host->type->name)
+                                      : xstrdup("check that all expected devices are present");
         Action *check = plan_add(plan, ACTION_CHECK_MACHINE, PHASE_DEVICES,
                                  accelerated ? "accelerator" : "network", "devices", why);
         check->class = host->gpus.class;

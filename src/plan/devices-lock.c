@@ -86,7 +86,7 @@ void plan_take_turn(Plan *plan) {
         plan_await_system(plan);
         uint64_t usec = longest_path(plan) + DETECT_USEC;
         Action *turn = plan_add(plan, ACTION_TAKE_TURN, PHASE_DEVICES, "system", "devices",
-                                "lock devices against other processes");
+                                "wait for other nodestrap processes");
         turn->deadline_usec = usec;
         for (size_t i = 0; i + 1 < plan->n; i++) {
                 Action *a = &plan->actions[i];

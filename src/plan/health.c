@@ -25,7 +25,7 @@ static void describe(const Stack *s, Action *a) {
         a->with = text_take(&with);
         static const char *const why[] = {
                 [HEALTH_WARN] = "check the hardware; only warn about faults",
-                [HEALTH_REQUIRE] = "check the hardware before kubelet starts",
+                [HEALTH_REQUIRE] = "check the hardware; a fault fails this step",
                 [HEALTH_OFF] = "check what gpuDirect requires",
         };
         RENEW(a->why, xstrdup(why[s->want->health]));

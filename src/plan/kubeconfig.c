@@ -57,7 +57,7 @@ static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, 
         bool outpost = config->cluster.outpost;
         _free_ char *text = kubeconfig(config, host, plugin);
         _free_ char *why =
-                xasprintf("cluster %s in %s; credentials from %s",
+                xasprintf("cluster \"%s\" in %s; credentials from %s",
                           (outpost ? config->cluster.id : config->cluster.name) ?: "?", host->instance.region,
                           plugin == PLUGIN_AWS ? "`aws eks get-token`" : "`nodestrap token`");
         plan_file(plan, PHASE_CONFIG, "kubelet", outpost ? KUBECONFIG_BOOTSTRAP : KUBECONFIG, why, text,

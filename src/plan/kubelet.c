@@ -229,7 +229,7 @@ static void plan_settings(Plan *plan, const Config *config, const Host *host, co
         bool merged = !version_at_least(host->kubelet_version, 1, DROP_IN_FROM) && config->kubelet.config;
         _free_ char *text = json_text(all, 4, false);
         _free_ char *why =
-                xasprintf("kubelet %s, %u pods (%s), DNS %s%s%s", host->kubelet_version, pods->pods,
+                xasprintf("kubelet %s, maxPods %u (%s), DNS %s%s%s", host->kubelet_version, pods->pods,
                           pods->source, dns, merged ? "; with user settings" : "", said.data ?: "");
         plan_users_file(plan, "kubelet", CONFIG_FILE, why, text, merged,
                         json_holds_secret(config->kubelet.config));
@@ -251,7 +251,8 @@ static void plan_user_settings(Plan *plan, const json_t *user, const char *versi
         json_put(all, "apiVersion", json_loads(API_VERSION, JSON_DECODE_ANY, NULL));
         json_object_update(all, (json_t *)user);
         _free_ char *text = json_text(all, 4, true);
-        _free_ char *why = xasprintf("kubelet settings of the user: %zu", json_object_size(user));
+        size_t n = json_object_size(user);
+        _free_ char *why = xasprintf("%zu kubelet setting%s from the user", n, n == 1 ? "" : "s");
         plan_users_file(plan, "kubelet", CONFIG_USER, why, text, true, json_holds_secret(user));
         json_decref(all);
 }

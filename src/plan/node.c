@@ -112,7 +112,7 @@ static void add_memory(Expected *e, const Config *config, const Host *host) {
         uint64_t bytes = host->memory_bytes > 0 ? host->memory_bytes : UINT64_MAX;
         Resource *r = add(e, xstrdup("memory"), bytes, true);
         if (host->memory_bytes == 0)
-                r->doubt = "the table of instance types does not say it";
+                r->doubt = "the table of instance types lacks the memory size";
         else if (shared && !there)
                 r->doubt = "at least: GPU memory joins it when the driver loads";
         else if (strv_contains(host->assumed, "memoryBytes"))
@@ -282,7 +282,7 @@ void plan_node(Plan *plan, const Config *config, const Host *host) {
                                                 .warnings = &plan->warnings };
         Resource *cpu = add(&e, xstrdup("cpu"), host->cpus > 0 ? host->cpus : UINT64_MAX, false);
         if (host->cpus == 0)
-                cpu->doubt = "the table of instance types does not say it";
+                cpu->doubt = "the table of instance types lacks the number of CPUs";
         cpu->is_most = true;
         reserve_of(&e, cpu, NULL);
         add_memory(&e, config, host);

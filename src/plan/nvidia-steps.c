@@ -161,7 +161,7 @@ static const Step steps[_STEPS_MAX] = {
                 .why = "wait while the image updates its library cache" },
         /* after three daemons with 90 s each to stop */
         [STEP_LOAD] = { ACTION_LOAD_MODULE, "nvidia", .after = AFTER(KMOD), .seconds = 300,
-                .why = "load the driver with the planned options" },
+                .why = "load the driver; reload if options changed" },
         /* never nvidia_drm (a reset would fail) or nvidia_peermem (EFA) */
         [STEP_UVM] = { ACTION_LOAD_MODULE, "nvidia_uvm", .after = AFTER(LOAD),
                 .why = "CUDA unified memory" },
@@ -172,7 +172,7 @@ static const Step steps[_STEPS_MAX] = {
                 .why = "make device files before nvidia-ctk needs them" },
         [STEP_VERSIONS] = { ACTION_CHECK_VERSIONS, "nvidia", .after = AFTER(DRIVER),
                 .wanted = FLAG(programs), .fill = fill_versions,
-                .why = "check that versions match the driver" },
+                .why = "check that programs have the driver version" },
         /* Enabling a masked unit fails, so the image installs its units before. */
         [STEP_MASK_MANAGER] = { ACTION_MASK_UNIT, MANAGER, .after = AFTER(KMOD), .wanted = FLAG(no_manager) },
         [STEP_UNMASK_MANAGER] = { ACTION_UNMASK_UNIT, MANAGER, .wanted = FLAG(manager),
@@ -187,13 +187,13 @@ static const Step steps[_STEPS_MAX] = {
                 .why = "wait while the image sets GPU clocks" },
         [STEP_CDI_REFRESH] = { ACTION_AWAIT_UNIT, "nvidia-cdi-refresh.service", .after = AFTER(DRIVER),
                 .seconds = 60, .optional = true, .lenient = true,
-                .why = "wait while the toolkit writes the CDI file" },
+                .why = "wait while nvidia-cdi-refresh uses the GPUs" },
         /* persistenced, fabric manager and nvidia_drm never close them (NVIDIA/gpu-operator#118) */
         [STEP_MIG_MODE] = { ACTION_SET_MIG_MODE, "mig", .after = AFTER(DRIVER), .wanted = FLAG(mig_resets),
                 .fill = fill_mig_mode, .seen = true, .why = "change MIG mode before anything uses GPUs" },
         [STEP_PERSISTENCED] = { ACTION_START_UNIT, "nvidia-persistenced.service",
                 .after = AFTER(MIG_MODE), .optional = true, .lenient = true,
-                .why = "keep GPUs initialised, if it is installed" },
+                .why = "if installed: keep GPUs initialised" },
         [STEP_MLX5_CORE] = { ACTION_LOAD_MODULE, "mlx5_core", .wanted = FLAG(nvlink5),
                 .why = "driver for the NVLink switches" },
         [STEP_MLX5_IB] = { ACTION_LOAD_MODULE, "mlx5_ib", .after = AFTER(MLX5_CORE),
@@ -250,7 +250,7 @@ static const Step steps[_STEPS_MAX] = {
                          AFTER(CDI_REFRESH),
                 .why = "describe the current GPUs to containers" },
         [STEP_CDI_TURN] = { ACTION_WRITE_FILE, CDI_TURN, .after = AFTER(CDI), .fill = fill_turn,
-                .why = "let nvidia-cdi-refresh write the CDI file" },
+                .why = "let nvidia-cdi-refresh update the CDI file" },
         [STEP_IMEX] = { ACTION_START_UNIT, IMEX,
                 .after = AFTER(VERSIONS) | AFTER(UNMASK_IMEX) | AFTER(FABRIC) | AFTER(CHANNEL),
                 .behind = AFTER(MIG) | AFTER(PROVE), .wanted = FLAG(runs_imex), .fill = fill_imex,
@@ -274,8 +274,8 @@ static const char *why(const Stack *s, const Step *step) {
                        : s->tray    ? "leave the fabric to the rack manager"
                                        : "no NVSwitch: fabric manager would fail";
         case ACTION_START_UNIT:
-                return s->nvlink5 ? "start with NVLSM; restart if it failed earlier"
-                                     : "start; restart if it failed earlier";
+                return s->nvlink5 ? "start with NVLSM; restart after an earlier failure"
+                                     : "start; restart after an earlier failure";
         case ACTION_PARTITION_GPUS:
                 return s->want->n_mig > 0 ? "make all configured MIG instances, or none"
                                           : "make all MIG instances of " MIG_DEFAULTS ", or none";

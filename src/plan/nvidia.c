@@ -185,7 +185,7 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
                 plan_imex_files(s->plan, s->want, s->host);
         if (s->bars_imex)
                 plan_file(s->plan, PHASE_CONFIG, NVIDIA_GROUP, IMEX_BARRED,
-                          "keep IMEX of the image off", "", 0644);
+                          "keep the image from starting IMEX", "", 0644);
         stack_plan_steps(s);
         return 0;
 }

@@ -286,7 +286,7 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                                                    : host->tuning.network_remedy);
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",
-                          "some facts are assumed: on a real node the plan and its id may differ");
+                          "some facts are assumed: on a real node the plan and its sha256 may differ");
 }
 
 static int check_facts(const Host *host, Diag *diag) {
@@ -315,8 +315,8 @@ int plan_promise(Plan *plan, const Host *host, const Promise *p, Diag *diag) {
                 return 0;
         if (p->has < 0) {
                 diag_warn_at(&plan->warnings, p->cause == CAUSE_EFA ? "efa-unknown" : "disks-unknown", NULL,
-                             p->path, "nodestrap does not know how many %ss a %s has: a boot that finds "
-                             "fewer than %u fails", what, type, p->said);
+                             p->path, "a boot that finds fewer than %u %ss fails, and nodestrap does not "
+                             "know how many a %s has; check this number", p->said, what, type);
                 return 0;
         }
         _free_ char *text = xasprintf("expects %u %s%s, but a %s has %s%.0d: the boot fails", p->said, what,
@@ -392,7 +392,7 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
                 return r;
         plan_requirements(plan, config, host);
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST_FILE,
-                 "remove files of an earlier plan");
+                 "remove earlier files that this plan lacks");
         plan_take_turn(plan);
         plan_units(plan, config, host);
         plan_node(plan, config, host);

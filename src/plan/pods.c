@@ -16,7 +16,7 @@ static bool from_user(const Config *config, unsigned *ret, const char **ret_sour
         json_int_t value = json_integer_value(setting);
         if (json_is_integer(setting) && value > 0 && value <= INT_MAX) {
                 *ret = (unsigned)value;
-                *ret_source = "set by user";
+                *ret_source = "user setting";
                 found = true;
         }
         _strv_ char **words = kubelet_words(config->kubelet.flags);
@@ -26,7 +26,7 @@ static bool from_user(const Config *config, unsigned *ret, const char **ret_sour
                 uint64_t n;
                 if (number && parse_u64(number, &n) >= 0 && n > 0 && n <= INT_MAX) {
                         *ret = (unsigned)n;
-                        *ret_source = "set by user flag";
+                        *ret_source = "user flag";
                         found = true;
                 }
         }
@@ -46,7 +46,7 @@ static unsigned standard(const Host *host, const char **ret_source, Diag *warnin
                 *ret_source = "assumed";
                 return DEFAULT_MAX_PODS;
         }
-        *ret_source = "by addresses";
+        *ret_source = "IP limit";
         /* 2: kube-proxy and the CNI use the address of the node */
         return host->max_enis * (host->addresses_per_eni - 1) + 2;
 }
@@ -65,7 +65,7 @@ static void apply_expression(MaxPods *pods, const Config *config, const Host *ho
         int r = expr_evaluate(config->kubelet.max_pods_expression, variables, ARRAY_SIZE(variables), &value,
                               &why);
         if (r >= 0 && value > 0 && value <= INT_MAX)
-                *pods = (MaxPods) { (unsigned)value, "by maxPodsExpression" };
+                *pods = (MaxPods) { (unsigned)value, "maxPodsExpression" };
         else
                 diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION),
                              EXPRESSION, "%s; the standard value of %u is used",

@@ -29,7 +29,8 @@ static void describe_nodes(Text *t, const Config *config, const Host *host) {
 
 static void describe_machine(Text *t, const Config *config, const Host *host) {
         unsigned gpus = host->gpus.count;
-        text_add(t, "%s%s: ", host->instance.type ?: "unknown type", host->modelled ? ", as modelled" : "");
+        text_add(t, "%s%s: ", host->instance.type ?: "unknown type",
+                 host->modelled ? ", from the table of instance types" : "");
         text_add(t, host->cpus > 0 ? "%u CPUs" : "CPUs not known", host->cpus);
         if (host->memory_bytes > 0)     /* not all instance types have it in the table */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));

@@ -122,6 +122,6 @@ void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock) {
         json_decref(spec);
         _free_ char *why =
                 xasprintf("containerd default, %s%s", user ? "merged with user settings" : "65536 open files",
-                          memlock ? ", EFA memory lock" : "");
+                          memlock ? ", EFA memory locking" : "");
         plan_users_file(plan, "containerd", RUNTIME_SPEC, why, text, user, json_holds_secret(user));
 }

@@ -176,7 +176,7 @@ static StepState mount_state(const Device *d) {
 }
 
 static const char *why_mounted(const Stores *s, const Device *d, StepState state, char **unknown) {
-        const char *purpose = d->volume ? "mount the volume before its binds"
+        const char *purpose = d->volume ? "mount the volume before its bind mounts"
                               : s->config->instance.storage.strategy == STORAGE_MOUNT
                                       ? "disk for local volumes of pods"
                                       : "local disks for kubelet and containerd data";
@@ -476,7 +476,8 @@ void add_device_steps(Plan *plan, Stores *s, const Device *d) {
         add_filesystem(plan, s, d);
         add_mount(plan, s, d);
         _free_ char *mounted = xasprintf("mount:%s", d->place);
-        Action *a = add_step(plan, ACTION_GROW_FILESYSTEM, d, d->place, "grow the file system to the volume");
+        Action *a = add_step(plan, ACTION_GROW_FILESYSTEM, d, d->place,
+                             "grow the file system to fill the volume");
         a->storage.state = d->made == STEP_UNKNOWN ? STEP_UNKNOWN : STEP_MAKE;
         a->storage.source = xstrdup(d->seen_at ?: d->place);
         a->lenient = true;

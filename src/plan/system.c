@@ -83,7 +83,8 @@ static void plan_drop_in(Plan *plan, const char *unit, bool all, const ServiceEn
                 add_file(&t, "default");
         if (own)
                 add_file(&t, unit);
-        plan_file(plan, PHASE_CONFIG, "system", path, "path of its environment file", t.data, 0644);
+        plan_file(plan, PHASE_CONFIG, "system", path, "set the environment files of this service", t.data,
+                  0644);
 }
 
 static int plan_service(Plan *plan, const ServiceEnvironment *e, bool all, Diag *diag) {
@@ -111,7 +112,7 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
                 _free_ char *why = xasprintf("%zu variable%s for %s", e->n, e->n == 1 ? "" : "s",
                         plan->as_nodeadm
                                 ? "all services"
-                                : "EKS daemons and named services");
+                                : "EKS daemons and configured services");
                 all = true;
                 if (plan->as_nodeadm) {
                         _cleanup_(text_done) Text t = {};
@@ -128,7 +129,7 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
                         r = plan_service(plan, e, all, diag);
         }
         if (r >= 0 && all && !plan->as_nodeadm) {
-                /* Variables for all services go to our daemons and to named services. */
+                /* Variables for all services go to our daemons and to configured services. */
                 const char *reason, *const units[] = { "containerd.service", "kubelet.service", SOCI_UNIT };
                 for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
                         _free_ char *id =

@@ -40,7 +40,7 @@ static void plan_ready(Plan *plan, bool storage) {
                         text_add(&mounts, "%s\n", plan->actions[i].target);
         Action *ready = plan_file(plan, storage ? PHASE_RUN : PHASE_CONFIG, "system", MOUNTS_READY,
                                   mounts.data ? "let containerd start after the mounts"
-                                              : "let containerd start; no local disks",
+                                              : "let containerd start: no disks to mount",
                                   mounts.data ?: "", 0644);
         if (!storage)
                 action_after(ready, PLAN_RELOAD_ID);    /* and so after all files */
@@ -61,9 +61,8 @@ static void plan_sandbox_image(Plan *plan, const Config *config, const Host *hos
         if (!bind && !store->given && !soci && plan_sandbox_is_users(config, host))
                 return;
         Action *import = plan_add(plan, ACTION_IMPORT_IMAGE, PHASE_RUN, "containerd", SANDBOX_ARCHIVE,
-                                  soci   ? "import the pause image unless SOCI has it"
-                                  : bind ? "import the pause image if missing"
-                                         : "import the pause image if containerd lacks it");
+                                  soci ? "import the pause image unless SOCI has it"
+                                       : "import the pause image if containerd lacks it");
         import->with = xstrdup(SANDBOX_IMAGE);
         if (!streq(plan_containerd_socket(config, host, false), CONTAINERD_SOCKET))
                 import->image.socket = xstrdup(plan_containerd_socket(config, host, false));
@@ -110,10 +109,10 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
              label = config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY &&
                      plan_find(plan, FABRIC_ID);
         static const char *const why[] = {
-                [FAILURE_HOLD] = "add no taint: a failure keeps kubelet down",
+                [FAILURE_HOLD] = "no taint: a failed step keeps kubelet stopped",
                 [FAILURE_JOIN_TAINTED] = "taint if a device step failed",
-                [FAILURE_REBOOT] = "add no taint; hardware failure reboots once",
-                [FAILURE_POWER_OFF] = "add no taint; hardware failure powers off",
+                [FAILURE_REBOOT] = "no taint: a hardware failure reboots once",
+                [FAILURE_POWER_OFF] = "no taint: a hardware failure powers off",
         };
         Action *a = plan_add(plan, ACTION_TAINT_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
                              why[plan->as_nodeadm && !taint ? FAILURE_HOLD : config->failure_policy]);
@@ -121,7 +120,7 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
                 a->node.clique = true;
                 a->with = xstrdup(taint ? CLIQUE_KEY " " TAINT_KEY : CLIQUE_KEY);
                 RENEW(a->why, xstrdup(taint ? "label the fabric clique; taint after a failure"
-                                            : "add the fabric clique as a label"));
+                                            : "add a fabric clique label, but no taint"));
                 if (!taint)
                         action_after(a, FABRIC_ID);
         }
@@ -139,7 +138,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_NODE, PHASE_RUN, "kubelet", TAINT_KEY,
-                             "check for an old Node without taint");
+                             "fail if an earlier Node lacks this taint");
         a->with = xstrdup(host->instance.id);
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_unit(&plan->actions[i], "kubelet.service"))
@@ -175,7 +174,7 @@ static void plan_turn(Plan *plan, const char *forget, bool tainted) {
 static void plan_daemons(Plan *plan, const Config *config, const Host *host, bool soci) {
         const char *socket = plan_containerd_socket(config, host, false);
         if (soci)
-                action_after(plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull",
+                action_after(plan_unit(plan, "containerd", SOCI_UNIT, "start SOCI for FastImagePull",
                                        "write-file:" INIT_MARKER), "write-file:" MOUNTS_READY);
         Action *containerd = plan_unit(plan, "containerd", "containerd.service",
                                        "start; restart if its files changed",
@@ -190,7 +189,7 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
         const char *forget = plan_state(plan, config, host);
         plan_turn(plan, forget, config->failure_policy == FAILURE_JOIN_TAINTED);
         Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service",
-                                    "start last, so that the node registers",
+                                    "start last, because this registers the node",
                                     "start-unit:containerd.service");
         strv_add(&kubelet->unit.reads, TAINT_FILE);    /* restarts kubelet when it changes */
         kubelet->unit.no_swap = plan_kubelet_switch(plan, "failSwapOn", true);

@@ -172,8 +172,8 @@ usage 'start: --daemon takes containerd or kubelet, not "docker"' init --daemon 
 usage 'start: init does not take --instance-type; see nodestrap init --help' init --instance-type m5.large
 usage "start: --root $tmp/none: No such file or directory" plan --root "$tmp/none"
 usage 'source: configuration source "http://x" is neither imds://user-data nor file://PATH' plan --root "$root" -c http://x
-usage 'detect: --instance-type: "m5.lagre" is not an instance type this version knows; did you mean m5.large?' plan --root "$root" -c file:///good.yaml --instance-type m5.lagre
-usage 'detect: --instance-type: "p5.99xlarge" is not an instance type this version knows; did you mean p5.48xlarge?' plan --root "$root" -c file:///good.yaml --instance-type p5.99xlarge
+usage 'detect: --instance-type: this version does not know the instance type "m5.lagre"; did you mean m5.large?' plan --root "$root" -c file:///good.yaml --instance-type m5.lagre
+usage 'detect: --instance-type: this version does not know the instance type "p5.99xlarge"; did you mean p5.48xlarge?' plan --root "$root" -c file:///good.yaml --instance-type p5.99xlarge
 usage 'detect: --kubelet-version: "new" is not a version such as 1.33.4' plan --root "$root" -c file:///good.yaml --instance-type m5.large --kubelet-version new
 usage 'detect: --driver-version: "new" is not a version such as 580.159.04' plan --root "$root" -c file:///good.yaml --instance-type g5.xlarge --driver-version new
 usage 'start: plan does not take --config-output; see nodestrap plan --help; did you mean --output?' plan -o json

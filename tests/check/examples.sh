@@ -11,7 +11,7 @@ accepted() { "$nodestrap" config check --strict -c "file://$1" 2>&1 | tee "$tmp/
 warned() { sed -n '/^Warnings/,$p' "$1" | grep -oE '\[[a-z-]+\]$' | tr -d '[]' | xargs; }
 planned() { # FILE TYPE: a plan for that type without a warning, but that of a machine that is not this one
         "$nodestrap" plan -c "file://$1" --instance-type "$2" --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04 >"$tmp/out" 2>&1 &&
-                grep -q "^machine *$2, as modelled: " "$tmp/out" && [ "$(warned "$tmp/out")" = assumed-facts ] || { sed -n '1,2p;/^Warnings/,$p' "$tmp/out"; false; }
+                grep -q "^machine *$2, from the table of instance types: " "$tmp/out" && [ "$(warned "$tmp/out")" = assumed-facts ] || { sed -n '1,2p;/^Warnings/,$p' "$tmp/out"; false; }
 }
 in_fixture() { # FILE TYPE FIXTURE WARNINGS PATTERN...
         local file=$1 type=$2 fixture=$3 warnings=$4 root=$tmp/root pattern; shift 4
@@ -76,7 +76,7 @@ ok "each type has a NodeConfig to start from" all_start
 written() { local name own; while read -r name own _; do [[ $name == '#'* ]] || { example "$own" && diff "$tmp/example" "$examples/$name"; } || return; done <"$examples/types"; }
 ok "the type that a file is written for has it as it is" written
 refuses() { local code=$1 sentence=$2; shift 2; example "$@"; [ $? = "$code" ] && grep -qF -- "$sentence" "$tmp/err" || { cat "$tmp/err"; return 1; }; }
-ok "a type that nobody knows gets the nearest" refuses 2 '"p5.44xlarge" is not an instance type this version knows; did you mean p5.48xlarge?' p5.44xlarge
+ok "a type that nobody knows gets the nearest" refuses 2 'this version does not know the instance type "p5.44xlarge"; did you mean p5.48xlarge?' p5.44xlarge
 ok "no type gets one" refuses 2 'config example takes one instance type: nodestrap config example p5.48xlarge'
 ok "two are one too many" refuses 2 'takes one instance type' p5.48xlarge p4d.24xlarge
 echo 'p5-48xlarge.userdata p5.48xlarge' >"$root/usr/lib/nodestrap/examples/types"

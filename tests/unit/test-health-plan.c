@@ -89,7 +89,7 @@ TEST(policies) {
         b.s.config.nvidia.health = HEALTH_REQUIRE;
         sample_plan(&b.s);
         ASSERT_TRUE(!health(&b)->lenient);
-        ASSERT_CONTAINS(health(&b)->why, "before kubelet starts");
+        ASSERT_CONTAINS(health(&b)->why, "a fault fails this step");
         ASSERT_TRUE(!streq(id, b.s.plan->id));
         b.s.config.nvidia.health = HEALTH_OFF;
         sample_plan(&b.s);
