@@ -29,14 +29,14 @@ static int driver_version(Work *w, char **ret) {
                 r = root_read(w->root, PROC "/version", TEXT_MAX, &text, NULL);
         if (r == -ENOENT)
                 return work_fail(w, r, CAUSE_DRIVER,
-                                 "NVIDIA's driver is not loaded: neither /sys/module/nvidia/version nor "
+                                 "the NVIDIA driver is not loaded: neither /sys/module/nvidia/version nor "
                                  PROC "/version exists; dmesg (NVRM) and `modprobe nvidia` show why");
         if (r >= 0)
                 *ret = version_in(text);
         if (r >= 0 && !*ret)
                 r = -EBADMSG;
         return r < 0 ? work_fail(w, r, CAUSE_DRIVER,
-                                 "the version of NVIDIA's driver cannot be read from "
+                                 "the version of the NVIDIA driver cannot be read from "
                                  "/sys/module/nvidia/version or " PROC "/version: %m")
                      : 0;
 }
@@ -215,8 +215,8 @@ int versions_work(Work *w) {
                 r = check_program(w, *program, driver, &t);
         if (r >= 0 && t.size > 0)
                 r = work_fail(w, -EPROTO, CAUSE_VERSION,
-                              "NVIDIA's driver is %s, but %s: the versions must match. Install all NVIDIA "
-                              "packages in one version, and reboot if the old driver is still loaded",
+                              "the NVIDIA driver is %s, but %s: the versions must match; install the same "
+                              "version of all NVIDIA packages, and reboot if the old driver is still loaded",
                               driver, t.data);
         return r;
 }

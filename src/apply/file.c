@@ -17,7 +17,8 @@
 #define BLOCK_FILE_MAX (4 << 20)
 
 static const struct { int error; const char *advice; } advices[] = {
-        { ENOSPC,  "free some space on that file system (df -h, df -i) and run it again" },
+        { ENOSPC,  "free some space or inodes on that file system (df -h, df -i), then run nodestrap "
+                   "again" },
         { EDQUOT,  "the quota is used up" },
         { EROFS,   "findmnt shows how it is mounted, dmesg whether errors caused that" },
         { EACCES,  "run it as root" },

@@ -118,7 +118,8 @@ static int find_imds_endpoint(Imds *i, Diag *diag) {
         if (mode && strcasecmp(mode, "IPv4") != 0 && strcasecmp(mode, "IPv6") != 0)
                 return diag_error(
                         diag, -EINVAL, CAUSE_IMDS,
-                        "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE in the environment is neither IPv4 nor IPv6");
+                        "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE in the environment must be IPv4 or IPv6; "
+                        "correct or unset it");
         if (!url)
                 url = mode && strcasecmp(mode, "IPv6") == 0 ? "http://[fd00:ec2::254]"
                                                             : "http://169.254.169.254";
@@ -128,7 +129,8 @@ static int find_imds_endpoint(Imds *i, Diag *diag) {
         url_done(&i->url);
         return diag_error(
                 diag, -EINVAL, CAUSE_IMDS,
-                "AWS_EC2_METADATA_SERVICE_ENDPOINT in the environment is not of the form http://HOST[:PORT]");
+                "AWS_EC2_METADATA_SERVICE_ENDPOINT in the environment must have the form http://HOST[:PORT]; "
+                "correct or unset it");
 }
 
 /* A request with one header. */

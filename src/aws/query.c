@@ -204,7 +204,7 @@ static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
                 return report_refusal(a, kind, reply, code, diag);
         a->throttled = kind == REFUSAL_THROTTLED;
         (void)try_again(a, xasprintf("%s (HTTP %ld)", code, reply->status),
-                        xasprintf("%s says so itself and may answer later", s->name));
+                        xasprintf("%s itself reports this error and may answer later", s->name));
         return at_once ? QUERY_AGAIN_AT_ONCE : QUERY_AGAIN;
 }
 
@@ -242,8 +242,8 @@ static void apply_retry_settings(RetryPolicy *policy) {
         const char *text = environment_value("AWS_MAX_ATTEMPTS"), *mode = environment_value("AWS_RETRY_MODE");
         uint64_t n = 0;
         if (mode && !streq(mode, "standard") && !streq(mode, "adaptive") && !streq(mode, "legacy"))
-                log_warning("AWS_RETRY_MODE in the environment is not standard, adaptive or legacy; it has "
-                            "no effect.");
+                log_warning("AWS_RETRY_MODE in the environment has no effect: it must be standard, adaptive "
+                            "or legacy; correct or unset it.");
         if (text && parse_u64(text + (*text == '-' || *text == '+'), &n) < 0)
                 log_warning("AWS_MAX_ATTEMPTS in the environment is not a number; only time limits the "
                             "attempts.");

@@ -34,12 +34,12 @@ int hash_load(Diag *diag) {
                 return 0;
         if (EVP_default_properties_is_fips_enabled(NULL))
                 return diag_error(diag, -ENOTSUP, CAUSE_CRYPTO,
-                                  "libcrypto has no SHA-256 and HMAC: its configuration says fips=yes, but "
-                                  "the FIPS provider is missing or fails its self-test. See openssl list "
-                                  "-providers, openssl.cnf and fipsmodule.cnf");
+                                  "libcrypto lacks SHA-256 and HMAC: openssl.cnf says fips=yes, but the FIPS "
+                                  "provider is missing or fails the self-test; run `openssl list "
+                                  "-providers`, and check openssl.cnf and fipsmodule.cnf");
         return diag_error(diag, -ENOTSUP, CAUSE_CRYPTO,
-                          "libcrypto has no SHA-256 and HMAC: no provider in its configuration has them. See "
-                          "openssl list -providers and openssl.cnf");
+                          "libcrypto lacks SHA-256 and HMAC: no provider in openssl.cnf has them; run "
+                          "`openssl list -providers`, and check openssl.cnf");
 }
 
 /* No fallback may compute instead; hash_load() has reported it. */

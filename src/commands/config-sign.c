@@ -25,8 +25,8 @@ void tell_signatures(const Run *run) {
         }
         for (size_t i = 0; i < from->blobs.n && !from->trust; i++)
                 if (signature_is_there(&from->blobs.items[i]))
-                        log_info("%s has a signature, which this machine does not check: " TRUSTED_DIR
-                                 " is missing or empty.",
+                        log_info("this machine does not check the signature of %s: " TRUSTED_DIR
+                                 " is missing or empty; to have it checked, put the public key there.",
                                  from->blobs.items[i].at.source);
 }
 

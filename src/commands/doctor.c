@@ -79,8 +79,8 @@ static int find_version(Doctor *d, const char *program, const char *given, char 
         }
         if (r < 0)
                 check_tell(checks_add(&d->checks, CHECK_UNKNOWN, "version", program, NULL), NULL,
-                           "/etc/eks/%s-version.txt does not tell it%s; the plans assume a recent one. Give "
-                           "it by --%s-version",
+                           "/etc/eks/%s-version.txt does not give the version%s: the plans assume a recent "
+                           "one; give the version with --%s-version",
                            program, d->image.running ? ", nor does the program" : "", program);
         return 0;
 }

@@ -30,8 +30,9 @@ static int reveal(const Run *run, Diag *diag) {
         for (char **uri = geteuid() == 0 ? NULL : run->options.sources; uri && *uri; uri++)
                 if (!is_own(run->root, *uri) && !(run->host->modelled && !source_is_imds(*uri)))
                         return diag_error(diag, -EPERM, CAUSE_USAGE,
-                                          "--show-secrets: you do not own %s; use sudo nodestrap plan "
-                                          "--show-secrets, or --instance-type with a file",
+                                          "--show-secrets: you do not own %s; run sudo nodestrap plan "
+                                          "--show-secrets, or name a type and a file: --instance-type TYPE "
+                                          "-c file://PATH",
                                           *uri);
         for (size_t i = 0; i < run->plan->n; i++) {
                 Action *a = &run->plan->actions[i];
@@ -149,7 +150,7 @@ static const char *reason_to_differ(const Run *run, const Status *status) {
         if (!streq(status->version, status_version))
                 return "another version of nodestrap made it";
         if (kept_read(run->root, &kept) < 0)
-                return "run it as root for the reason";
+                return "run nodestrap plan as root to see the reason";
         spec_digest(json_object_get(run->config->document, "spec"), spec);
         return streq(spec, kept.spec) ? "this machine shows other facts now"
                                       : "its sources hold another configuration now";

@@ -294,8 +294,8 @@ static void judge_streaming(Judgement *j) {
 /* pkg/sys/socket_unix.go: CreateUnixSocket(). more: what containerd adds for its second socket. */
 static void judge_length(Judgement *j, const char *address, size_t more, const char *path) {
         if (*address == '/' && strlen(address) + more > 104)
-                tell(j, more ? "is too long: 98 bytes are the most, as containerd adds .ttrpc"
-                             : "is too long for a socket: 104 bytes are the most", "%s", path);
+                tell(j, more ? "is too long: it can have at most 98 bytes, because containerd adds .ttrpc"
+                             : "is too long for a socket: it can have at most 104 bytes", "%s", path);
 }
 
 static void judge_socket(Judgement *j, const char *address, const char *path) {
@@ -329,11 +329,11 @@ static void judge_version(Judgement *j) {
         if (!json_is_integer(said))
                 return;
         if (version < 2)
-                tell(j, "is a schema with other names of plugins: write it for schema 2 or 3",
+                tell(j, "is a schema with other names of plugins; write the TOML for schema 2 or 3",
                      "config.version");
         else if (version > (may_be(j, 203, 300) ? 4 : 3))
                 tell_of(j, j->given->version,
-                        "is a schema that this containerd does not know: write it for schema 3",
+                        "is a schema that this containerd does not know; write the TOML for schema 3",
                      "config.version");
 }
 

@@ -350,7 +350,7 @@ static bool is_flag_without_huge_pages(const char *flag) {
 
 #define LINE_END "holds a line end: it would start another setting"
 #define CONTROL "holds a line end, a control character, or a Unicode noncharacter such as U+FFFE"
-#define NOT_FOR_SYSTEMD "holds a Unicode noncharacter such as U+FFFE: systemd ignores a file with it"
+#define NOT_FOR_SYSTEMD "holds a Unicode noncharacter such as U+FFFE; remove it: systemd ignores such a file"
 #define HUGE_PAGES "reserves huge pages, and kubelet does not start with these in its reserved memory"
 #define UNSAFE_NAME "name is empty, or holds a slash, \"..\", a quote, a control character or a noncharacter"
 
@@ -437,7 +437,8 @@ static const Rule rules[] = {
         { "spec.accelerator.nvidia.imex.channels", is_enough_for_channel0,
           "is 0, but createChannel0 and mode host need channel 0" },
         TEXT("spec.accelerator.nvidia.mig", is_mig,
-             "must be profiles with commas between them, such as 1g.5gb,1g.5gb or 19,19, or a list, or off"),
+             "must be off, a list of profiles, or profiles separated by commas, such as 1g.5gb,1g.5gb or "
+             "19,19"),
         TEXT("spec.accelerator.nvidia.mig", is_not_zero,
              "is 0, which is ambiguous: write off to turn MIG off, or a profile, such as 7g.40gb"),
         { "spec.accelerator.nvidia.mig", names_each_gpu_once, "configures a GPU twice" },

@@ -204,7 +204,7 @@ static const struct { const char *type, *words; } others[] = {
         { "swsuspend",    "image of a suspended machine" },
         { "gpt",          "partition table (gpt)"   },
         { "dos",          "partition table (dos)"   },
-        { "PMBR",         "partition table (gpt, and only its protective part)" },
+        { "PMBR",         "partition table (gpt: only the protective MBR)" },
         { "ambivalent",   "signatures that contradict each other" },
 };
 

@@ -100,7 +100,7 @@ char *yaml_slip(const Blob *blob, const char *problem, size_t line, size_t colum
         size_t toml = toml_without_mark(blob, line);
         Line here = line_of(blob, line);
         if (toml > 0)
-                return xasprintf("the TOML after config: on line %u must be text: write config: | there",
+                return xasprintf("the TOML after config: on line %u must be a block of text; write config: |",
                                  first + (unsigned)toml - 1);
         if (streq(problem, "mapping values are not allowed in this context"))
                 return slip_of_value(blob, line, first);

@@ -311,7 +311,7 @@ void look_feature(Look *l, const Need *need) {
                 bool decisive = decides(l, k, lacking);
                 check_tell(decisive ? look_fault(l, need, "feature", NULL)
                                     : checks_add(l->checks, CHECK_WARNING, "feature", need->name, NULL),
-                           need, "kernel %s%s is built without it: boot another", k->version,
+                           need, "kernel %s%s lacks it; boot a kernel that has it", k->version,
                            decisive ? "" : " (not the one that boots)");
         }
 }

@@ -43,7 +43,7 @@ static void look_at(Look *l, const Need *need, const char *path, int fd) {
                      path, path);
         } else if (l->image->running && is_read_only(fd))
                 FAULT(l, need, "directory-read-only", path,
-                      "its file system is mounted read-only, and the plan writes there");
+                      "its file system is mounted read-only, but the plan writes there; mount it read-write");
         else
                 look_well(l, need, "directory", itself ? path : "can be made");
         if (fd >= 0 && itself)

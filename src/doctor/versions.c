@@ -100,7 +100,7 @@ static void tell_part(const Comparison *c, const Need *need, const char *subject
         bool fails = r->fails && need && !need->optional && cause != CAUSE_NONE;
         Check *check = TELL(c->checks, fails ? CHECK_FAILED : CHECK_WARNING, "version", subject, version,
                             need,
-                            "NVIDIA's driver is %s (%s), but %s (%s) %s: %s", d->version,
+                            "the NVIDIA driver is %s (%s), but %s (%s) %s; %s", d->version,
                             d->where ?: "as given", subject, path, r->why, r->advice);
         check_settle(check, fails ? cause : CAUSE_NONE, TAKE_PTR(types));
 }
@@ -221,8 +221,8 @@ static void compare_firmware(const Comparison *c, const Need *nvidia) {
                 first = first ?: TAKE_PTR(path);
         }
         Check *check = TELL(c->checks, CHECK_FAILED, "firmware", "NVIDIA's firmware", NULL, nvidia,
-                            "NVIDIA's driver is %s (%s), and needs firmware of its own version: %s/gsp_*.bin "
-                            "are missing; install all NVIDIA packages in one version",
+                            "the NVIDIA driver is %s (%s), and needs firmware of the same version: "
+                            "%s/gsp_*.bin are missing; install the same version of all NVIDIA packages",
                             d->version, d->where ?: "as given", first);
         check_settle(check, CAUSE_DRIVER, TAKE_PTR(types));
 }

@@ -35,8 +35,8 @@ void findings_excuse(Findings *f, const char *address) {
         for (Finding *one = f->items; one < f->items + f->n; one++) {
                 if (!one->unusable || !streq(one->address, address))
                         continue;
-                RENEW(one->text, xasprintf("%.*s. Its driver needs no action now; replace the instance if it "
-                                           "happens again",
+                RENEW(one->text, xasprintf("%.*s. The driver asks for no action now; replace the instance if "
+                                           "this happens again",
                                            (int)(one->fact ?: strlen(one->text)), one->text));
                 one->unusable = false;
         }

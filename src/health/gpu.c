@@ -147,10 +147,10 @@ static int look_at_clocks(Look *l) {
                 { NVML_CLOCKS_HW_THERMAL, "hw-thermal-slowdown",
                   "it is too hot: its hardware has cut its clocks by half or more" },
                 { NVML_CLOCKS_HW_POWER_BRAKE, "hw-power-brake-slowdown",
-                  "its power supply brakes it: its hardware at least halves its clocks" },
+                  "its power supply brakes it: its hardware has cut its clocks by half or more" },
                 { NVML_CLOCKS_SW_THERMAL, "sw-thermal-slowdown",
                   "it is too warm for work: the driver lowers its clocks" },
-                { NVML_CLOCKS_HW_SLOWDOWN, "hw-slowdown", "its hardware at least halves its clocks" },
+                { NVML_CLOCKS_HW_SLOWDOWN, "hw-slowdown", "its hardware has cut its clocks by half or more" },
         };
         static const struct timespec between = { .tv_nsec = 50000000 };
         uint64_t all = UINT64_MAX, now = 0, known = 0;

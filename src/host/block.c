@@ -117,7 +117,7 @@ static int add_disk(const Root *root, const char *name, const char *path, Host *
 
 int detect_disks(const Root *root, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
-        int r = list_optional(root, BLOCK, &names, "disks cannot be found", diag);
+        int r = list_optional(root, BLOCK, &names, "disks cannot be listed", diag);
 
         h->disks = xcalloc(strv_length(names), sizeof *h->disks);
         for (char **name = names; r >= 0 && name && *name; name++) {
@@ -164,7 +164,7 @@ static int read_array(const Root *root, const char *state, Array *a, Diag *diag)
 
 int detect_arrays(const Root *root, Storage *s, Diag *diag) {
         _strv_ char **names = NULL;
-        int r = list_optional(root, BLOCK, &names, "arrays cannot be found", diag);
+        int r = list_optional(root, BLOCK, &names, "arrays cannot be listed", diag);
 
         for (char **name = names; r >= 0 && name && *name; name++) {
                 _free_ char *state = NULL;

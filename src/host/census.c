@@ -131,7 +131,8 @@ void take_census(const Config *config, Host *h) {
         if (h->gpus.doubt)
                 add(h, CAUSE_GPU_CLASS,
                     xasprintf("%s; %s", h->gpus.doubt,
-                              endswith(h->gpus.doubt, ONLY_ROOT) ? "run nodestrap as root to tell" : ADVICE));
+                              endswith(h->gpus.doubt, ONLY_ROOT) ? "run nodestrap as root to find out"
+                                                                 : ADVICE));
         if (t && t->gpu_pci)
                 count_part(h, PART_GPU, h->gpus.expected, by);
         count_switches(h, t, by);

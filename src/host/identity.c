@@ -81,7 +81,8 @@ static bool cache_is_ours(const Root *root, const json_t *status, Diag *diag) {
         if (r < 0 || !startswith(tag, "i-") || streq(tag, id))
                 return true;
         diag_warn_at(diag, "stale-cache", NULL, "status.instance.id",
-                     "ignoring the cached status of instance %s, since this is %s", id, tag);
+                     "ignoring the cached status: it belongs to instance %s, but this instance is %s", id,
+                     tag);
         return false;
 }
 

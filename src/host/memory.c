@@ -105,7 +105,7 @@ static const char *directory_of(const char *variable, const char *usual) {
 static int read_nodes(const Root *root, const char *online, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
         const char *dir = NODE_DIR;
-        int r = list_optional(root, dir, &names, "NUMA nodes cannot be found", diag);
+        int r = list_optional(root, dir, &names, "NUMA nodes cannot be listed", diag);
         if (r < 0)
                 return r;
         h->nodes = xcalloc(strv_length(names), sizeof *h->nodes);

@@ -20,7 +20,8 @@ static int read_nic(const Root *root, const char *name, Nic *n, Diag *diag) {
         n->name = xstrdup(name);
         int r = root_read_line(root, address, &n->mac);
         if (r < 0)
-                return fact_error(diag, r, address, "this interface cannot be matched with EC2's");
+                return fact_error(diag, r, address,
+                                  "nodestrap cannot match this interface to one that EC2 lists");
         r = root_read_u64(root, mtu, &value);
         if (r >= 0 && value > UINT32_MAX)
                 r = -ERANGE;
@@ -45,7 +46,7 @@ void nics_clear(Host *h) {
 /* -EAGAIN: an interface vanished. */
 static int list_nics(const Root *root, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
-        int r = list_optional(root, NET, &names, "network interfaces cannot be found", diag);
+        int r = list_optional(root, NET, &names, "network interfaces cannot be listed", diag);
         if (r < 0)
                 return r;
         h->nics = xcalloc(strv_length(names), sizeof *h->nics);

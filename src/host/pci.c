@@ -84,7 +84,7 @@ static int read_device(const Root *root, const char *address, PciDevice *d, Diag
 int detect_pci(const Root *root, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
         int r = list_optional(root, PCI_DEVICES, &names,
-                              "accelerators and network devices cannot be found", diag);
+                              "accelerators and network devices cannot be listed", diag);
         if (r < 0)
                 return r;
         h->pci = xcalloc(strv_length(names), sizeof *h->pci);

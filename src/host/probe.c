@@ -133,7 +133,7 @@ int prober_start(const Root *root, Prober *ret, Diag *diag) {
                 int r = -errno;
                 close_fd(&fds[0]);
                 close_fd(&fds[1]);
-                return diag_error(diag, r, CAUSE_INTERNAL, "no process to look at the disks: %s",
+                return diag_error(diag, r, CAUSE_INTERNAL, "cannot start a process to examine the disks: %s",
                                   strerror(-r));
         }
         if (child == 0) {

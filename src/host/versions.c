@@ -54,7 +54,8 @@ int version_option(const char *option, const char *text, char **ret, Diag *diag)
         /* A build may follow: 1.33.4-eks-99d6cc0, 2.1.5~1. */
         if (n == 0 || (digits[n] && !strchr("-+~", digits[n])) || digits[strcspn(digits, " \t\r\n")])
                 return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, option,
-                                     "\"%s\" is not a version such as %s", text, sample_version(option));
+                                     "cannot read \"%s\" as a version; write one such as %s", text,
+                                     sample_version(option));
         _free_ char *version = xstrndup(digits, n);
         *ret = version_length(version, false) > 0 ? TAKE_PTR(version) : xasprintf("%s.0", version);
         return 0;

@@ -228,7 +228,7 @@ static int networkd_reload_once(Networkd *n, uint64_t deadline_usec, Diag *diag)
         const sd_bus_error *error = sd_bus_message_get_error(answer);
         if (error && !networkd_is_absent(error))
                 return diag_error(diag, -sd_bus_message_get_errno(answer), CAUSE_BUS,
-                                  "systemd-networkd does not read its files again: %s",
+                                  "systemd-networkd cannot reload the network files: %s",
                                   error->message ?: error->name);
         return !error;
 }
@@ -236,11 +236,12 @@ static int networkd_reload_once(Networkd *n, uint64_t deadline_usec, Diag *diag)
 static int networkd_fail_reload(int r, Diag *diag) {
         if (r == -EINTR)
                 return diag_error(diag, r, CAUSE_INTERRUPTED,
-                                  "%s came before systemd-networkd had read its files again",
+                                  "%s arrived before systemd-networkd had reloaded the network files",
                                   stop_name(stop_signal()));
         return diag_error(diag, r, CAUSE_BUS,
-                          "systemd-networkd runs, but does not answer on D-Bus and does not know its new "
-                          "files; see `systemctl status dbus`, then `systemctl restart systemd-networkd`");
+                          "systemd-networkd runs, but does not answer on D-Bus and has not read the new "
+                          "files; check `systemctl status dbus`, then run `systemctl restart "
+                          "systemd-networkd`");
 }
 
 /* 1: PID 1 has done it; 0: it failed. */
@@ -418,7 +419,7 @@ static int mend_unrouted(Networkd *n, const Links *links, uint64_t deadline_usec
         for (const Link *l = links->items; r > 0 && l < links->items + links->n; l++) {
                 if (!link_wants(n, l))
                         continue;
-                log_warning("systemd-networkd has an IPv6 address for %s, but no routes; reconfiguring it",
+                log_warning("%s has an IPv6 address, but no IPv6 routes; reconfiguring this interface",
                             l->name);
                 int e = networkd_reconfigure_link(n, (int)if_nametoindex(l->name), deadline_usec);
                 r = e == -EINTR ? e : r;        /* a link that has gone keeps none of the others */

@@ -94,9 +94,9 @@ static void plan_provider(Plan *plan, const Host *host, char ***flags) {
         const char *path = host->image_credential_provider;
         if (!path || !strchr(path, '/')) {
                 diag_warn(&plan->warnings, "no-image-credential-provider",
-                          "ecr-credential-provider was not found, so kubelet cannot pull from private ECR "
-                          "registries; install it as " ECR_PROVIDER " or name it in "
-                          "ECR_CREDENTIAL_PROVIDER_BIN_PATH");
+                          "kubelet cannot pull from private ECR registries: nodestrap did not find "
+                          "ecr-credential-provider; install it as " ECR_PROVIDER ", or set "
+                          "ECR_CREDENTIAL_PROVIDER_BIN_PATH to its path");
                 return;
         }
         const char *slash = strrchr(path, '/');

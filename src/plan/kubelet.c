@@ -339,16 +339,16 @@ static void warn_of_versions(Plan *plan, const Host *host) {
         const char *version = host->kubelet_version;
         if (host->containerd_version && version_at_least(host->containerd_version, 3, 0))
                 diag_warn(&plan->warnings, "containerd-version",
-                          "containerd %s is newer than this nodestrap knows (2): it may read its "
-                          "configuration differently", host->containerd_version);
+                          "containerd %s is newer than containerd 2, which this nodestrap knows: it may read "
+                          "the configuration differently; update nodestrap", host->containerd_version);
         if (version_at_least(version, 1, KUBELET_TABLES_TO + 1))
                 diag_warn(&plan->warnings, "kubelet-version",
-                          "kubelet %s is newer than this nodestrap knows (1.%d): its settings and flags may "
-                          "differ", version, KUBELET_TABLES_TO);
+                          "this nodestrap knows kubelet up to 1.%d, not %s: settings and flags may differ; "
+                          "update nodestrap", KUBELET_TABLES_TO, version);
         else if (!version_at_least(version, 1, KUBELET_TABLES_FROM))
                 diag_warn(&plan->warnings, "kubelet-version",
-                          "kubelet %s is older than this nodestrap knows (1.%d and newer): its settings and "
-                          "flags may differ", version, KUBELET_TABLES_FROM);
+                          "this nodestrap knows kubelet 1.%d and newer, not %s: settings and flags may "
+                          "differ; update kubelet", KUBELET_TABLES_FROM, version);
 }
 
 static void foretell(void *context, const char *path, const char *fault) {

@@ -54,7 +54,7 @@ static char *ledger_take(const Root *root, const char *instance_id) {
         if (fd < 0 || fstatfs(fd, &fs) < 0)
                 return xasprintf(REBOOT_LEDGER " cannot be written: %s", strerror(fd < 0 ? -fd : errno));
         return fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC
-                       ? xstrdup(REBOOT_LEDGER " is in memory, and would be lost")
+                       ? xstrdup(REBOOT_LEDGER " is in memory, and a reboot would lose it")
                        : NULL;
 }
 

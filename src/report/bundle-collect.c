@@ -453,5 +453,5 @@ void bundle_gather(Bundle *b) {
                 add_matching(b, driver_files[i]);
         if (!root_is_host(b->root))
                 bundle_miss(b, "systemd, machine, nvidia, versions, containerd",
-                            "programs describe the running machine, not --root");
+                            "not run: programs describe the running machine, not the files below --root");
 }

@@ -93,8 +93,8 @@ int signatures_check(const Root *root, const Signatures *signatures, const Trust
         int r = signatures->n > 0 ? serials_read(root, &serials) : 0;
         if (r == -EACCES && only_looks) {
                 diag_warn(diag, "serial-not-checked",
-                          SERIALS_FILE " can only be read by root, so this configuration may be older than "
-                                       "the one applied last");
+                          SERIALS_FILE " is readable only by root, so nodestrap cannot tell if this "
+                                       "configuration is older than the one applied last; run it as root");
                 r = 0;
         }
         if (r < 0)

@@ -146,7 +146,8 @@ static int read_directory(const Root *root, const char *path, const char *name, 
                 return skip_denied(name, diag);
         if (r < 0)
                 return diag_error_in(diag, r, CAUSE_SOURCE, name,
-                                     "cannot be listed as a configuration source: %s", strerror(-r));
+                                     "cannot be read as a directory of configuration sources: %s",
+                                     strerror(-r));
         STRV_FOREACH(entry, names) {
                 const char *slash = endswith(name, "/") ? "" : "/";
                 _free_ char *file = xasprintf("%s/%s", path, *entry),

@@ -131,13 +131,13 @@ static int verify(Blob *blob, const Trust *trust, Signature *ret, Diag *diag) {
         size_t size = 0;
         if (!signature_is_there(blob))
                 return diag_error_in(diag, -EKEYREJECTED, CAUSE_SIGNATURE, blob->at.source,
-                                     "is not signed, as this machine demands; sign it with nodestrap config "
-                                     "sign -k KEY.pem -c file://PATH");
+                                     "is not signed, but this machine requires a signature; sign it with "
+                                     "nodestrap config sign -k KEY.pem -c file://PATH");
         int r = parse(all, ret, &text) ?: decode_value(text, value);
         if (r < 0)
                 return diag_error_in(diag, r, CAUSE_SIGNATURE, blob->at.source,
-                                     "has a damaged signature, or text after it: it was changed after "
-                                     "nodestrap config sign; sign it again");
+                                     "has a damaged signature, or text after it: the file was changed after "
+                                     "nodestrap config sign; check the change, then sign it again");
         const TrustedKey *key = FIND(k, trust->keys, trust->n, streq(k->name, ret->key));
         _free_ char *files = key_files(trust);
         if (!key)

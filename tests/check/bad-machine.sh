@@ -25,7 +25,7 @@ if [ -n "${OWN_MOUNTS-}" ]; then
         mv "$root/etc" "$root/etc.real" && mkdir "$root/etc"
         mount -t tmpfs -o size=96k none "$root/etc" && cp -a "$root/etc.real/." "$root/etc" && cat /dev/zero >"$root/etc/filler" 2>/dev/null
         init --config-cache "$cache"
-        withheld 'a full disk' $step 'cannot be written: No space left on device; free some space on that file system (df -h, df -i) and run it again'
+        withheld 'a full disk' $step 'cannot be written: No space left on device; free some space or inodes on that file system (df -h, df -i), then run nodestrap again'
         rm "$root/etc/filler"
         init --config-cache "$cache"
         ok 'with some space freed it succeeds' same_word "$code" 0
@@ -174,8 +174,8 @@ usage "start: --root $tmp/none: No such file or directory" plan --root "$tmp/non
 usage 'source: configuration source "http://x" is neither imds://user-data nor file://PATH' plan --root "$root" -c http://x
 usage 'detect: --instance-type: this version does not know the instance type "m5.lagre"; did you mean m5.large?' plan --root "$root" -c file:///good.yaml --instance-type m5.lagre
 usage 'detect: --instance-type: this version does not know the instance type "p5.99xlarge"; did you mean p5.48xlarge?' plan --root "$root" -c file:///good.yaml --instance-type p5.99xlarge
-usage 'detect: --kubelet-version: "new" is not a version such as 1.33.4' plan --root "$root" -c file:///good.yaml --instance-type m5.large --kubelet-version new
-usage 'detect: --driver-version: "new" is not a version such as 580.159.04' plan --root "$root" -c file:///good.yaml --instance-type g5.xlarge --driver-version new
+usage 'detect: --kubelet-version: cannot read "new" as a version; write one such as 1.33.4' plan --root "$root" -c file:///good.yaml --instance-type m5.large --kubelet-version new
+usage 'detect: --driver-version: cannot read "new" as a version; write one such as 580.159.04' plan --root "$root" -c file:///good.yaml --instance-type g5.xlarge --driver-version new
 usage 'start: plan does not take --config-output; see nodestrap plan --help; did you mean --output?' plan -o json
 "$nodestrap" plan --root "$root" -c file:///none.yaml >"$tmp/out" 2>"$tmp/err"; code=$?
 ok 'a source that is not there' same_word $code 12

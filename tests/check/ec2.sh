@@ -69,7 +69,7 @@ ok 'after two requests' sent 2 ec2
 for fault in skew=3600 expired; do
         mock2 --fault "ec2:$fault"
         AWS_MAX_ATTEMPTS=1 ok "where no attempt is left after $fault" fails name i-0123
-        ok 'the answer is told all the same' eval 'says "the last one: RequestExpired (HTTP 400). EC2 says so" && lacks "(null)"'
+        ok 'the answer is told all the same' eval 'says "the last one: RequestExpired (HTTP 400). EC2 itself reports this error" && lacks "(null)"'
 done
 
 mock2 --fault ec2:unauthorized
@@ -116,7 +116,7 @@ for mode in standard adaptive legacy; do
         ok 'is one of three' lacks AWS_RETRY_MODE
 done
 AWS_RETRY_MODE=sometimes ok 'another one is no reason to stay without a name' run name i-0123
-ok 'but said' says 'AWS_RETRY_MODE in the environment is not standard, adaptive or legacy'
+ok 'but said' says 'AWS_RETRY_MODE in the environment has no effect: it must be standard, adaptive or legacy'
 
 mock2 --no-role --key AKIDENV:env/secret:env-token
 export AWS_ACCESS_KEY_ID=AKIDENV AWS_SECRET_ACCESS_KEY=env/secret AWS_SESSION_TOKEN=env-token

@@ -28,7 +28,7 @@ keys=(AWS_ACCESS_KEY_ID=AKIDCANARY AWS_SECRET_ACCESS_KEY=CANARYsecret AWS_REGION
 token() { env "${keys[@]}" "$@" "$nodestrap" token --cluster-name demo >"$tmp/out" 2>"$tmp/err"; }
 refused() { token "OPENSSL_CONF=$tmp/without"; same_word $? 20 && [ ! -s "$tmp/out" ] && says_last 'failed (20 ECRYPTO) at token: '; }
 ok 'a token without the provider that FIPS mode asks for is refused' refused
-ok 'for that reason' says "but the FIPS provider is missing or fails its self-test"
+ok 'for that reason' says "but the FIPS provider is missing or fails the self-test"
 OPENSSL_CONF=$tmp/without init -c file:///good.yaml
 ok 'so is init' fails 20 ECRYPTO detect
 OPENSSL_CONF=$tmp/without "$nodestrap" config check -c "file://$root/good.yaml" 2>"$tmp/err" || code=1
@@ -36,7 +36,7 @@ ok 'what hashes nothing goes on' says 'is valid'
 printf 'openssl_conf = start\n[start]\nproviders = none\n[none]\nnull = null_sect\n[null_sect]\nactivate = 1\n' >"$tmp/null"
 OPENSSL_CONF=$tmp/null init -c file:///good.yaml
 ok 'a configuration without any provider is told, too' fails 20 ECRYPTO detect
-ok 'in its own words' says_last "libcrypto has no SHA-256 and HMAC: no provider in its configuration has them"
+ok 'in its own words' says_last "libcrypto lacks SHA-256 and HMAC: no provider in openssl.cnf has them"
 
 # Debian 12 has no FIPS provider; that of the next release works with its libcrypto, which is what the interface of providers is for.
 have() {

@@ -95,7 +95,7 @@ with --ec2-name "$OTHER" && config
 ok 'the config phase of the next boot asks again, too' eval 'ends && named "$OTHER" && unmarked && sent 1 "ec2 "'
 booted
 with --fault ec2:throttle && AWS_MAX_ATTEMPTS=2 phase --skip config --strict-node-name
-ok 'a strict run believes no name that was assumed' fails_at 20 EEC2 detect 'EC2 says so itself and may answer later'
+ok 'a strict run believes no name that was assumed' fails_at 20 EEC2 detect 'EC2 itself reports this error and may answer later'
 
 # ---- both at once ----
 with --ec2-name "$OTHER" --fault 'ec2:hang*1' && fresh && phase

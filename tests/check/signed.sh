@@ -65,7 +65,7 @@ kept() { "$nodestrap" config sign -k "$tmp/ours.pem" -c "file://$tmp/message" 2>
 ok 'a message gets a part more and stays what it was' kept
 whole() { gzip -9 <"$tmp/user-data" >"$tmp/packed" && verify -k "$tmp/ours.pub" -c "file://$tmp/packed" && base64 "$tmp/user-data" >"$tmp/packed" && verify -k "$tmp/ours.pub" -c "file://$tmp/packed"; }
 ok 'compressed or encoded as a whole it counts, too' whole
-checked() { "$nodestrap" config check -c "file://$tmp/user-data" 2>"$tmp/err" && says 'has a signature, which this machine does not check'; }
+checked() { "$nodestrap" config check -c "file://$tmp/user-data" 2>"$tmp/err" && says 'this machine does not check the signature of '; }
 [ -e /etc/nodestrap/trusted.d ] || ok 'config check says where nobody looks at it' checked
 
 # ---- what is not signed ----
@@ -104,7 +104,7 @@ ok 'and said by whom' grep -qE "user-data is signed with $id \(ours.pub\), seria
 ok 'its serial is kept' equal_file "$root$serials" '{"user-data":5}'
 cp "$tmp/user-data" "$tmp/fifth"
 cp "$tmp/config" "$tmp/user-data"; boot
-ok 'what is not signed is refused' refused ESIGNATURE decode 'user-data: is not signed, as this machine demands'
+ok 'what is not signed is refused' refused ESIGNATURE decode 'user-data: is not signed, but this machine requires a signature'
 cp "$tmp/message" "$tmp/user-data"; boot
 ok 'as a message, too' refused ESIGNATURE decode 'user-data: is not signed'
 sed 's/10\.100/10.101/' "$tmp/fifth" >"$tmp/user-data"; boot

@@ -58,9 +58,9 @@ ok "where no boot has recorded any, the list of the image counts" max_pods '"max
 listed() { # LINES WORDS: the list with these lines is refused with these words
         printf '%b' "$1" >"$list"; typed config check; ends 12 "$2"
 }
-ok "a line that is not a source" listed 'imds://user-data\nhttp://x\n' '/etc/nodestrap/sources, line 2: "http://x" is not a source'
-ok "a path without a scheme" listed '/etc/eks/nodeadm.d\n' '/etc/nodestrap/sources, line 1: "/etc/eks/nodeadm.d" is not a source'
-ok "standard input" listed '-\n' '/etc/nodestrap/sources, line 1: "-" is not a source'
+ok "a line that is not a source" listed 'imds://user-data\nhttp://x\n' '/etc/nodestrap/sources, line 2: cannot read "http://x" as a source'
+ok "a path without a scheme" listed '/etc/eks/nodeadm.d\n' '/etc/nodestrap/sources, line 1: cannot read "/etc/eks/nodeadm.d" as a source'
+ok "standard input" listed '-\n' '/etc/nodestrap/sources, line 1: cannot read "-" as a source'
 ok "a list without a source" listed '# none\n' '/etc/nodestrap/sources: names no source'
 ok "one that is too long" listed "$(printf '#%070000d' 0)" '/etc/nodestrap/sources: cannot be read as a list of sources'
 echo imds://user-data >"$list"; chmod 666 "$list"; typed config check

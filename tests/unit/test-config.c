@@ -656,7 +656,7 @@ TEST(contradictions) {
         expect_error("  accelerator: {nvidia: {mig: [{devices: some, profiles: {1g.5gb: 7}}]}}\n", "mig[0].devices: ");
         expect_error("  accelerator: {nvidia: {mig: [{devices: all}]}}\n", "mig[0].profiles: ");
         expect_error("  accelerator: {nvidia: {mig: [{profiles: {1g/5gb: 7}}]}}\n", "mig[0].profiles: ");
-        expect_error("  accelerator: {nvidia: {mig: '19,,19'}}\n", "spec.accelerator.nvidia.mig: must be profiles");
+        expect_error("  accelerator: {nvidia: {mig: '19,,19'}}\n", "spec.accelerator.nvidia.mig: must be off, a list of profiles");
         expect_error("  accelerator: {nvidia: {imex: {channels: 0, createChannel0: true}}}\n", "spec.accelerator.nvidia.imex.channels: is 0, but ");
         expect_error("  accelerator: {nvidia: {imex: {channels: 0, mode: host, nodes: [a]}}}\n", "spec.accelerator.nvidia.imex.channels: is 0, but ");
         expect_accepted("  accelerator: {nvidia: {imex: {channels: 0}}}\n", NULL);
@@ -861,7 +861,7 @@ TEST(mig_off) {
         ASSERT_TRUE(!nvidia_mig_is_off(&divided.config->nvidia));
         expect_error("  accelerator: {nvidia: {mig: 0}}\n", "spec.accelerator.nvidia.mig: is 0, which is ambiguous: write off");
         expect_error("  accelerator: {nvidia: {mig: '0'}}\n", "write off to turn MIG off");
-        expect_error("  accelerator: {nvidia: {mig: on}}\n", "spec.accelerator.nvidia.mig: must be profiles");
+        expect_error("  accelerator: {nvidia: {mig: on}}\n", "spec.accelerator.nvidia.mig: must be off, a list of profiles");
         expect_error("  accelerator: {nvidia: {mig: [{devices: off, profiles: {1g.5gb: 7}}]}}\n", "mig[0].devices: must be all");
 }
 

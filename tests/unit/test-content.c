@@ -437,7 +437,7 @@ TEST(gpt) {
         put(header + 16, crc32(0, header, 92), 4);
         image_write(&i, 446, entry, sizeof entry);
         image_write(&i, 510, "\x55\xaa", 2);
-        image_is(&i, CONTENT_OTHER, "PMBR", "partition table (gpt, and only its protective part)");
+        image_is(&i, CONTENT_OTHER, "PMBR", "partition table (gpt: only the protective MBR)");
         image_write(&i, 512, header, sizeof header);
         image_is(&i, CONTENT_OTHER, "gpt", "partition table (gpt)");
 }

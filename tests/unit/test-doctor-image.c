@@ -686,9 +686,9 @@ TEST(features) {
         look(&b);
         assert_check(&b, CHECK_UNKNOWN, "feature", "kernel configuration", "CONFIG_HUGETLBFS and others");
         put(&b, "/boot/config-" KERNEL, "CONFIG_HUGETLBFS_X=y\n# CONFIG_HUGETLBFS is not set\n", 0644);
-        assert_look(&b, CHECK_FAILED, "feature", "is built without it");
+        assert_look(&b, CHECK_FAILED, "feature", "lacks it; boot a kernel that has it");
         put(&b, "/boot/config-" KERNEL, "CONFIG_HUGETLBFS=n\n", 0644);
-        assert_look(&b, CHECK_FAILED, "feature", "is built without it");
+        assert_look(&b, CHECK_FAILED, "feature", "lacks it; boot a kernel that has it");
         put(&b, "/boot/config-" KERNEL, "CONFIG_A=y\nCONFIG_HUGETLBFS=m\n", 0644);
         assert_look(&b, CHECK_OK, "feature", NULL);
 }
@@ -867,7 +867,7 @@ TEST(version_of_fabric_manager) {
         ASSERT_EQ(find(&b, "version", "nv-fabricmanager")->verdict, CHECK_OK);
         put_elf(&b, MANAGER, (ElfSpec){ STRINGS("575.57.08") });
         compare(&b);
-        assert_check(&b, CHECK_FAILED, "version", "nv-fabricmanager", "NVIDIA's driver is 580.126.09 (/lib/modules/");
+        assert_check(&b, CHECK_FAILED, "version", "nv-fabricmanager", "the NVIDIA driver is 580.126.09 (/lib/modules/");
         ASSERT_EQ(find(&b, "version", "nv-fabricmanager")->cause, CAUSE_VERSION);
         put_elf(&b, MANAGER, (ElfSpec){ STRINGS("575.57.08\0" "570.86.15") });
         compare(&b);
@@ -919,7 +919,7 @@ TEST(version_of_nvml) {
         box_need(&b, NEED_LIBRARY, "libnvidia-ml.so.1", false);
         put_link(&b, "/usr/lib64/libnvidia-ml.so.1", "libnvidia-ml.so.575.57.08");
         compare(&b);
-        assert_check(&b, CHECK_FAILED, "version", "libnvidia-ml.so.1", "NVIDIA's driver is 580.126.09");
+        assert_check(&b, CHECK_FAILED, "version", "libnvidia-ml.so.1", "the NVIDIA driver is 580.126.09");
         put_link(&b, "/usr/lib64/libnvidia-ml.so.1", "libnvidia-ml.so.580.126.09");
         compare(&b);
         assert_check(&b, CHECK_OK, "version", "libnvidia-ml.so.1", NULL);

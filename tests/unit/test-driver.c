@@ -34,9 +34,9 @@ TEST(a_driver_that_runs_every_gpu) {
 TEST(no_driver) {
         BOX(b);
         b.action = (Action){ .id = (char *)"check-driver:nvidia", .device.seen = gpus };
-        assert_fails(&b, driver_work, CAUSE_DRIVER, "NVIDIA's driver is not loaded");
+        assert_fails(&b, driver_work, CAUSE_DRIVER, "the NVIDIA driver is not loaded");
         put(&b, "/sys/module/nvidia/version", "\n");
-        assert_fails(&b, driver_work, CAUSE_DRIVER, "the version of NVIDIA's driver cannot be read");
+        assert_fails(&b, driver_work, CAUSE_DRIVER, "the version of the NVIDIA driver cannot be read");
 }
 
 TEST(gpus_that_it_does_not_run_are_named) {
@@ -155,7 +155,7 @@ TEST(another_version) {
         VERSIONS(b);
         put(&b, "/sys/module/nvidia/version", "580.65.06\n");
         box_program(&b, "nvidia-imex", "echo 'IMEX version is: 570.172.08'");
-        assert_fails(&b, versions_work, CAUSE_VERSION, "NVIDIA's driver is 580.65.06, but nv-fabricmanager is 580.95.05 and nvidia-imex is 570.172.08:");
+        assert_fails(&b, versions_work, CAUSE_VERSION, "the NVIDIA driver is 580.65.06, but nv-fabricmanager is 580.95.05 and nvidia-imex is 570.172.08:");
 }
 
 TEST(a_program_that_names_no_version) {

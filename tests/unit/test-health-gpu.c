@@ -101,7 +101,7 @@ TEST(what_the_driver_wants_now_outweighs_the_log) {
         AFTER_LOG("recovery none\n", "0000:10:00.0 xid!;  sxid!");     /* a driver that does not tell */
         AFTER_LOG("recovery 0 1\n", "0000:10:00.0 xid!;  sxid!; 0000:10:00.0 gpu-reset!");
         _cleanup_(findings_done) Findings f = look_after("gpus 1\n");
-        ASSERT_STREQ(f.items[0].text, "it was not well. Its driver needs no action now; replace the instance if it happens again");
+        ASSERT_STREQ(f.items[0].text, "it was not well. The driver asks for no action now; replace the instance if this happens again");
 }
 
 TEST(recovery_actions) {

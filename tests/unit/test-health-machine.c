@@ -534,7 +534,7 @@ TEST(what_the_log_advises_is_taken_back) {
         (void)log_says(&m, LOADED XID("7000001", "0000:53:00", "79, GPU has fallen off the bus."));
         findings_excuse(&m.findings, "0000:53:00.0");
         ASSERT_STREQ(m.findings.items[0].text, "NVIDIA driver: the GPU has fallen off the bus (Xid 79), at 7.000001 in dmesg. "
-                     "Its driver needs no action now; replace the instance if it happens again");
+                     "The driver asks for no action now; replace the instance if this happens again");
         ASSERT_STREQ(found(&m), "off-the-bus 0000:53:00.0");
 }
 

@@ -459,7 +459,7 @@ TEST(nor_where_it_cannot_be_told_from_their_number) {
                 ASSERT_EQ(seteuid(0), 0);
         ASSERT_TRUE(!r.host->gpus.unread);
         ASSERT_EQ(r.host->n_shortfalls, 1);
-        ASSERT_CONTAINS(r.host->shortfalls[0].text, "0000:73:00.0/vpd cannot be read: Permission denied, only root can; run nodestrap as root to tell");
+        ASSERT_CONTAINS(r.host->shortfalls[0].text, "0000:73:00.0/vpd cannot be read: Permission denied, only root can; run nodestrap as root to find out");
 }
 
 TEST(mig_of_the_file_is_not_asked_for_where_the_configuration_names_it) {
@@ -1060,7 +1060,7 @@ TEST(versions_that_are_none) {
                 RUN(r, "none");
                 r.options.containerd_version = "2.1.5";
                 r.options.kubelet_version = bad[i];
-                run_fails(&r, CAUSE_USAGE, "--kubelet-version", "is not a version");
+                run_fails(&r, CAUSE_USAGE, "--kubelet-version", "as a version; write one such as ");
         }
 }
 

@@ -45,7 +45,7 @@ TEST(every_efa_device_has_its_driver) {
 
 TEST(an_efa_device_without_a_driver) {
         EFA(b, 0);
-        assert_fails(&b, efa_work, CAUSE_EFA, "1 of 2 EFA devices have the driver efa; not bound: 0000:10:1d.0 (no driver)");
+        assert_fails(&b, efa_work, CAUSE_EFA, "1 of 2 EFA devices have the driver efa; these do not: 0000:10:1d.0 (no driver)");
         box_link(&b, "/sys/bus/pci/devices/0000:10:1d.0/driver", "../../../bus/pci/drivers/vfio-pci");
         assert_fails(&b, efa_work, CAUSE_EFA, "0000:10:1d.0 (vfio-pci)");
         b.action.lenient = true;

@@ -376,9 +376,9 @@ TEST(what_was_overlooked) {
         static const struct { const char *text, *says; } cases[] = {
                 { "kind:NodeConfig\nspec: {}\n",   "line 2, column 5: not YAML: a blank is missing after the colon on line 1" },
                 { "a:\n  b:c\n  d: e\n",          "line 3, column 4: not YAML: a blank is missing after the colon on line 2" },
-                { "a:\n  config:\n    [x.'y']\n    z = 1\n",       "line 4, column 5: not YAML: the TOML after config: on line 2 must be text: write config: | there" },
-                { "a:\n  config:\n    [debug]\n    l = 1\n  b: c\n",  "not YAML: the TOML after config: on line 2 must be text: write config: | there" },
-                { "a:\n  config: [x]\n    z = 1\n",             "line 3, column 5: not YAML: the TOML after config: on line 2 must be text: write config: | there" },
+                { "a:\n  config:\n    [x.'y']\n    z = 1\n",       "line 4, column 5: not YAML: the TOML after config: on line 2 must be a block of text; write config: |" },
+                { "a:\n  config:\n    [debug]\n    l = 1\n  b: c\n",  "not YAML: the TOML after config: on line 2 must be a block of text; write config: |" },
+                { "a:\n  config: [x]\n    z = 1\n",             "line 3, column 5: not YAML: the TOML after config: on line 2 must be a block of text; write config: |" },
                 { "a:\n  configs:\n    [debug]\n    l = 1\n",  "line 4, column 5: not YAML: " },
                 { "a:\n  b: c\n   d: e\n",        "line 3, column 5: not YAML: 3 blanks are before the key, and 2 on line 2: the keys" },
                 { "a:\n  b:\n    c: d\n   e: f\n", "line 4, column 4: not YAML: 3 blanks are before the key, and 2 on line 2: the keys" },

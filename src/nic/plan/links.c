@@ -93,10 +93,10 @@ static char *link_sentence(const Link *link, const char *name, const char *mac, 
         if (want == WANT_DECISION)
                 return xasprintf("%s is undecided: its unit has not ended; see journalctl -u %s", who, unit);
         if (want == WANT_UNMANAGED)
-                return xasprintf("%s is %s, and should be unmanaged; `networkctl status %s` names the file "
+                return xasprintf("%s is %s, instead of unmanaged; `networkctl status %s` names the file "
                                  "that makes it so",
                                  who, state, name);
-        return xasprintf("%s, %s, is %s, and should be configured%s%s; see `networkctl status %s` and "
+        return xasprintf("%s, %s, is %s, instead of configured%s%s; see `networkctl status %s` and "
                          "journalctl -u systemd-networkd",
                          who, want == WANT_PRIMARY ? "the primary interface" : "decided for systemd-networkd",
                          state, early ? " by " : "", by, name);

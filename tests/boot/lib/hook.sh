@@ -131,9 +131,9 @@ check_hook() {
 
         # links that are not as they should be
         network eth2 Address=10.10.0.5/24; reload; eventually states "configured configured configured" >/dev/null
-        try "one of the CNI's that networkd has" hook_fails "eth2 (0a:00:00:00:00:02) is configured, routable by /run/systemd/network/70-eks-eth2.network, and should be unmanaged"
+        try "one of the CNI's that networkd has" hook_fails "eth2 (0a:00:00:00:00:02) is configured, routable by /run/systemd/network/70-eks-eth2.network, instead of unmanaged"
         rm $networks/70-eks-eth2.network; reload
-        ip link delete eth1; veth 1 $second down; try "one without a carrier" hook_fails "eth1 ($second), decided for systemd-networkd, is configuring, no-carrier by /run/systemd/network/70-eks-eth1.network, and should be configured"
+        ip link delete eth1; veth 1 $second down; try "one without a carrier" hook_fails "eth1 ($second), decided for systemd-networkd, is configuring, no-carrier by /run/systemd/network/70-eks-eth1.network, instead of configured"
         ip link delete eth1; snapshot $second; mkdir -p "$macs"; echo '{"interface": "eth1", "manager": "io.systemd.Network"}' >"$macs/$second"
         try "one that never comes" hook_fails "(32 ELINK) at network: eth1 ($second), decided for systemd-networkd, has not appeared"
         hook_begins; hook_is_on_the_bus; veth 1 $second
@@ -146,7 +146,7 @@ check_hook() {
         no_bus; systemctl restart systemd-networkd
         try "without a bus it knows of links" hook
         ip link delete eth1; veth 1 $second down
-        try "and of those that are not ready" hook_fails "eth1 ($second), decided for systemd-networkd, is configuring, no-carrier by /run/systemd/network/70-eks-eth1.network, and should be configured"
+        try "and of those that are not ready" hook_fails "eth1 ($second), decided for systemd-networkd, is configuring, no-carrier by /run/systemd/network/70-eks-eth1.network, instead of configured"
         network eth1 Address=10.9.0.7/24
         local before; before=$(id_of_networkd)
         try "networkd reads its files again" reload
