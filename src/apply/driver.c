@@ -216,7 +216,7 @@ int versions_work(Work *w) {
         if (r >= 0 && t.size > 0)
                 r = work_fail(w, -EPROTO, CAUSE_VERSION,
                               "the NVIDIA driver is %s, but %s: the versions must match; install the same "
-                              "version of all NVIDIA packages, and reboot if the old driver is still loaded",
+                              "version of all NVIDIA packages. Reboot if the old driver is still loaded",
                               driver, t.data);
         return r;
 }

@@ -48,7 +48,7 @@ static int tell_efa(Work *w, unsigned bound, const char *unbound) {
         unsigned seen = (unsigned)strv_length(a->device.seen);
         if (*unbound)
                 return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing",
-                                 "%u of %u EFA devices have the driver efa; these do not: %s; look for efa "
+                                 "%u of %u EFA devices have the driver efa; these do not: %s. Look for efa "
                                  "in dmesg, and update the driver if it does not know them",
                                  bound, seen, unbound);
         return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing",

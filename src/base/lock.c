@@ -22,7 +22,7 @@ static int lock_open(const Root *root, const char *path, Diag *diag) {
         if (fd < 0)
                 return diag_error(diag, fd, CAUSE_FILE,
                                   RUN_DIR " cannot be used: it must be a directory that only root can change "
-                                          "(owner %u, mode %04o%s); remove it, and find the program that "
+                                          "(owner %u, mode %04o%s); remove it. Find the program that "
                                           "makes it (systemd-tmpfiles --cat-config)",
                                   (unsigned)st.st_uid, (unsigned)st.st_mode & 07777,
                                   S_ISLNK(st.st_mode) ? ", a link" : "");

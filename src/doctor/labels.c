@@ -229,8 +229,8 @@ static void report(const Labels *l, Checks *checks, size_t n, const Text *paths,
         Check *c = TELL(checks, failed ? CHECK_FAILED : CHECK_WARNING, "label",
                         missing ? "files without a label" : "files with another label", found, NULL,
                         "%s%s; SELinux is %s. When you build the image, run restorecon -RF on these files, "
-                        "or setfiles -r on the mounted image, or touch /.autorelabel in the image, which "
-                        "costs a minute at first boot",
+                        "or setfiles -r on the mounted image. You can also touch /.autorelabel in the "
+                        "image, which costs a minute at first boot",
                         paths->data ?: "", n > SHOWN ? " and more" : "",
                         l->enforcing ? "enforcing, and blocks the plan" : "permissive, and only logs this");
         c->cause = failed ? CAUSE_IMAGE : CAUSE_NONE;

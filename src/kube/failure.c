@@ -64,8 +64,8 @@ static Cause explain_route(const KubeMoment *m, const char *error, Text *t) {
                             "spec.cluster.apiServerEndpoint that of %s?", server, m->access->cluster);
         else if (r->os_error == ENETUNREACH || r->os_error == EHOSTUNREACH)
                 text_add(t,
-                         "no route to %s (%s); check `ip route` and the route table of the subnet, which "
-                         "needs a NAT gateway or the private endpoint of the cluster",
+                         "no route to %s (%s); check `ip route` and the route table of the subnet. The "
+                         "subnet needs a NAT gateway or the private endpoint of the cluster",
                          server, strerror((int)r->os_error));
         else if (r->curl == CURLE_OPERATION_TIMEDOUT)
                 text_add(t,
@@ -149,7 +149,7 @@ static Cause explain_handshake(const KubeMoment *m, const char *error, Text *t) 
 static Cause explain_silence(const KubeMoment *m, Text *t) {
         text_add(t,
                  "%s accepts a connection but does not answer within %.1f s: the API server is overloaded, "
-                 "or waits for etcd or the authenticator, or the network drops large packets; check the "
+                 "or waits for etcd or the authenticator. Or the network drops large packets; check the "
                  "cluster health in the EKS console, then the MTU",
                  m->access->server, (double)m->reply->usec / USEC_PER_SEC);
         return CAUSE_API_SILENT;

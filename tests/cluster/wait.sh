@@ -99,7 +99,7 @@ hold=$PWD/hold; sts_holds() { grep ' sts .* held$' "$CLUSTER/log/aws.requests"; 
 try "who is asked whose token it is, is slow" ended_with slow 0
 try "meanwhile nothing is said that is not so" no told slow "Not yet"
 next_second; : >"$hold"; begin slower --timeout 2m
-try "so slow that no answer is waited for" until_told slower "Not yet (EAPISILENT): $API accepts a connection but does not answer within 10.0 s: the API server is overloaded, or waits for etcd or the authenticator, or the network drops large packets"
+try "so slow that no answer is waited for" until_told slower "Not yet (EAPISILENT): $API accepts a connection but does not answer within 10.0 s: the API server is overloaded, or waits for etcd or the authenticator. Or the network drops large packets"
 rm "$hold"; end slower
 try "but it is asked again" ended_with slower 0
 restart_aws
