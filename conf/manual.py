@@ -159,7 +159,10 @@ def verbatim(lines):
 def example(key, value):
     if isinstance(value, str) and "\n" in value:
         return ["%s: |" % key] + ["  " + line for line in value.splitlines()]
-    return ["%s: %s" % (key, flow(value))]
+    line = "%s: %s" % (key, flow(value))
+    if len(line) > 66 and isinstance(value, dict):
+        return [key + ":"] + ["  " + inner for k, v in value.items() for inner in example(k, v)]
+    return [line]
 
 
 def kind(node):

@@ -21,8 +21,8 @@ static const struct { const char *words; Flag flag; const char *help; } own_help
           "(default: the sources of the boot)" },
         { "doctor", FLAG_CONFIG_SOURCE,
           "read the NodeConfig here: imds://user-data, file://PATH, PATH, or - for stdin; repeatable "
-          "(default: the sources of the boot, else a plain NodeConfig)" },
-        { "plan", FLAG_STRICT, "treat warnings as errors, also of what will not work" },
+          "(default: the sources of the boot; without any, or with --root, a plain NodeConfig)" },
+        { "plan", FLAG_STRICT, "treat warnings about the input, or about what will not work, as errors" },
         { "doctor", FLAG_INSTANCE_TYPE,
           "test for TYPE,TYPE (default: this machine; with --root what the image serves)" },
         { "doctor", FLAG_KUBELET_VERSION, "test for this kubelet" },

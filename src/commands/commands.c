@@ -111,7 +111,7 @@ static const Command commands[_COMMAND_MAX] = {
         [CONFIG_VERIFY] = {
                 .words = "config verify", .use = USE_BEFORE,
                 .help = HELP("[OPTION...]", "Print who signed the sources, and for whom",
-                             "Exits with 11 and the reason if the signature is not valid.",
+                             "Exits with 11 and prints the reason if the signature is not valid.",
                              "config verify -c signed\n"
                              "config verify -k ops.pub -c signed"),
                 .names = OURS, .flags = ROOT | BIT(CONFIG_SOURCE) | BIT(KEY),
@@ -120,7 +120,7 @@ static const Command commands[_COMMAND_MAX] = {
         },
         [TOKEN] = {
                 .words = "token", .use = USE_UNITS,
-                .help = HELP("--cluster-name NAME [OPTION...]",
+                .help = HELP("--cluster-name NAME|--cluster-id ID [OPTION...]",
                              "Print a token for the API server of an EKS cluster",
                              "kubelet and kubectl run it as their exec plugin.",
                              "token --cluster-name training\n"

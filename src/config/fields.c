@@ -131,9 +131,10 @@ static const Field local_storage_fields[] = {
 static const Field page_fields[] = {
         { FIELD("size", "Size of one page: 2Mi, 1Gi."), .type = FIELD_STRING, .flags = FIELD_NO_NUMBER,
           .pattern = "^[1-9][0-9]*(Ki|Mi|Gi)$", OURS("2Mi") },
-        { FIELD("count", "How many pages."), .type = FIELD_INTEGER, .max = INT32_MAX, OURS("21121") },
-        { FIELD("numaNode", "NUMA node to take them from; absent: over all nodes."), .type = FIELD_INTEGER,
-          .max = 1023, OURS("0") },
+        { FIELD("count", "How many pages: in all, or on numaNode."), .type = FIELD_INTEGER,
+          .max = INT32_MAX, OURS("21121") },
+        { FIELD("numaNode", "NUMA node to take them from; absent: all nodes with CPUs."),
+          .type = FIELD_INTEGER, .max = 1023, OURS("0") },
         {}
 };
 static const Field page_item[] = { { .type = FIELD_MAP, .fields = page_fields }, {} };
@@ -207,7 +208,8 @@ static const Field instance_fields[] = {
                 "containerd, kubelet, SOCI and the services named here (all services, if called nodeadm). "
                 "A variable name has letters, digits and _."), .fields = environment_item,
           BOUND(DICT, instance, bind_environment),
-          NODEADM("{\"default\": {\"HTTPS_PROXY\": \"http://10.0.0.8:3128\"}}") },
+          NODEADM("{\"default\": {\"HTTPS_PROXY\": \"http://10.0.0.8:3128\", "
+                  "\"NO_PROXY\": \"169.254.169.254,.eks.amazonaws.com\"}}") },
         { FIELD("network", "Name resolution and network devices."), MAP(network_fields),
           NODEADM("{\"efa\": {\"mode\": \"require\"}}") },
         { FIELD("sysctl", "Kernel settings by name."), .fields = string_item,
@@ -234,7 +236,8 @@ static const Field fabric_fields[] = {
 
 static const Field imex_fields[] = {
         { FIELD("mode",
-                "Share memory between nodes: not at all, by the DRA driver, or by a service of this host."),
+                "Share memory between nodes: not (off), by the DRA driver (dra), or by a service of this "
+                "host (host). auto is dra on trays; elsewhere it leaves IMEX as the image has it."),
           NAMES(imex_mode_table), AT(ENUM, nvidia.imex), OURS("dra") },
         { FIELD("nodes", "For mode host: addresses of all nodes of the domain."), .fields = string_item,
           AT(LIST, nvidia.imex_nodes), OURS("[\"10.0.1.11\", \"10.0.1.12\"]") },
