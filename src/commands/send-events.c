@@ -139,8 +139,8 @@ static KubeSent send_condition(const Root *root, const KubeAccess *access, const
                 log_info("Set in cluster %s: condition " KUBE_REPAIR "=%s (%s) of Node %s.", access->cluster,
                          result.repair, *c.repair_reason ? c.repair_reason : c.reason, access->node);
         if (result.owner)
-                log_warning("condition " KUBE_REPAIR "=False (%s) was not sent: %s owns this condition of Node "
-                            "%s; leave repairs to it, and remove spec.cluster.repairCondition",
+                log_warning("condition " KUBE_REPAIR "=False (%s) was not sent: %s owns this condition of "
+                            "Node %s; leave repairs to it, and remove spec.cluster.repairCondition",
                             c.repair_reason, *result.owner ? result.owner : "an unknown manager",
                             access->node);
         _cleanup_(json_decrefp) json_t *known = json_pack(
