@@ -409,20 +409,26 @@ static void take_versions(Box *b, const Versions *v) {
         b->s.host = *h;
 }
 
-/* The sentences of AWS on versions for P6e, DRA and MIG (awsdocs/amazon-eks-user-guide at 00e3293 and 80436be, latest/ug/ml/: ml-eks-nvidia-ultraserver,
- * device-management-nvidia-dra-device-plugin, device-management-nvidia-mig, ml-eks-optimized-ami), then those of others. Versions of pods (GPU operator
- * 25.3.4, DRA driver 25.8.0, EFA plugin 0.5.14) and of Bottlerocket (1.63.0) are not those of this host. */
+/* All sentences of AWS on versions for P6e, DRA and MIG, then those of others. They stand in awsdocs/amazon-eks-user-guide below latest/ug/ml/:
+ * P6e: ml-eks-nvidia-ultraserver.adoc at 00e3293; DRA: device-management-nvidia-dra-device-plugin.adoc, device-management-nvidia.adoc and, for EFA,
+ * device-management-efa.adoc at 43d79bd; MIG: device-management-nvidia-mig.adoc at 80436be; AMI: ml-eks-optimized-ami.adoc at 07d09a0.
+ * These are about no version of this host, so no row can judge them:
+ * P6e: GPU operator 25.3.4+, and since then the DRA driver apart from it; DRA driver 25.8.0+, with elastic ComputeDomains; EFA plugin 0.5.14+; AMI
+ *      release v20251103, of which the driver, 580, is judged
+ * DRA: chart 0.4.1; device plugin 0.19.0 to 0.19.2 and 0.19.3 (GDRCopy); Bottlerocket 1.63.0; for EFA Karpenter 1.11
+ * MIG: Bottlerocket 1.34.0 and 1.63.0
+ * AMI: CUDA 13 of containers; Bottlerocket's kernel 6.12 from 1.33 on and driver 580 from 1.34 on */
 TEST(requirements) {
 #define TRAY "p6e-gb200.36xlarge"
 #define GOOD "580.126.20"
         static const struct { Versions v; const char *config, *code, *text; Cause cause; } cases[] = {
-                /* P6e: "Kubernetes versions 1.33 and above" */
+                /* P6e: "Kubernetes versions 1.33 and above", and again for the procedure */
                 { { TRAY, "1.32.9", NULL, GOOD, NULL }, NULL, "kubelet-too-old", "kubelet 1.32.9 lacks the DRA that EKS needs on P6e-GB200; install 1.33 or newer", CAUSE_VERSION },
                 { { TRAY, "1.33.0", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
                 { { "p6-b200.48xlarge", "1.32.9", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
                 { { "p6e-gb300.36xlarge", "1.32.9", NULL, GOOD, NULL }, NULL, "requirement", "lacks the DRA that ComputeDomains need", CAUSE_NONE },
                 { { "p6e-gb300.36xlarge", "1.32.9", NULL, GOOD, NULL }, "imex-off", NULL, NULL, CAUSE_NONE },
-                /* P6e: "driver version 580 … enables CDMM" */
+                /* P6e: "driver version 580 … enables CDMM"; with CDMM there is no MIG: mig_where_it_cannot_be */
                 { { TRAY, "1.34.2", NULL, "570.195.03", NULL }, "driver", "driver-version", "driver 570.195.03 does not know memoryMode driver (CDMM)", CAUSE_DRIVER },
                 { { TRAY, "1.34.2", NULL, "580.65.05", NULL }, "driver", "driver-version", "install 580.65.06 or newer", CAUSE_DRIVER },
                 { { TRAY, "1.34.2", NULL, GOOD, NULL }, "driver", NULL, NULL, CAUSE_NONE },
@@ -432,7 +438,8 @@ TEST(requirements) {
                 /* P6e: "Kernel 6.12", in the table of components */
                 { { TRAY, "1.34.2", NULL, GOOD, "6.1.155-176.282.amzn2023.aarch64" }, NULL, "requirement", "Linux 6.1.155-176.282.amzn2023.aarch64 is older than AWS ships", CAUSE_NONE },
                 { { TRAY, "1.34.2", NULL, GOOD, "6.12.46-66.121.amzn2023.aarch64" }, NULL, NULL, NULL, CAUSE_NONE },
-                /* DRA: "Kubernetes version 1.34 or later" is for GPUs as claims, which a NodeConfig does not ask for; ComputeDomains follow the guide for P6e */
+                /* DRA: "Kubernetes version 1.34 or later", also as the minimum for GPUs and for EFA, is for devices as claims, which a NodeConfig does not
+                 * ask for: the device plugins take "all" versions; ComputeDomains follow the guide for P6e */
                 { { TRAY, "1.33.9", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
                 { { "p5.48xlarge", "1.33.9", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
                 /* MIG: "The g7 instance type requires NVIDIA driver version 595 or later", and the AMIs have 580 */
@@ -440,8 +447,18 @@ TEST(requirements) {
                 { { "g7.2xlarge", "1.34.2", NULL, "595.45.04", NULL }, NULL, NULL, NULL, CAUSE_NONE },
                 { { "g7e.2xlarge", "1.34.2", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
                 { { "g7e.2xlarge", "1.34.2", NULL, "570.195.03", NULL }, NULL, "driver-version", "install 575.51 or newer", CAUSE_DRIVER },
-                /* AMI: "kernel 6.12 for Kubernetes versions 1.33 and above", which other types do without */
+                { { "g7e.2xlarge", "1.34.2", NULL, GOOD, NULL }, "mig", NULL, NULL, CAUSE_NONE },
+                /* MIG: "Kubernetes version 1.34 or later" with the DRA driver; a static division does with the device plugin of any version */
+                { { "p5.48xlarge", "1.33.9", NULL, GOOD, NULL }, "mig", NULL, NULL, CAUSE_NONE },
+                { { "p5.48xlarge", "1.34.0", NULL, GOOD, NULL }, "mig", NULL, NULL, CAUSE_NONE },
+                /* MIG: "enabled by default in Kubernetes version 1.36 and later" is the dynamic division, by the DRA driver */
+                { { "p5.48xlarge", "1.35.9", NULL, GOOD, NULL }, "mig", NULL, NULL, CAUSE_NONE },
+                { { "p5.48xlarge", "1.36.0", "2.1.5", GOOD, NULL }, "mig", NULL, NULL, CAUSE_NONE },
+                /* AMI: "kernel 6.12 for Kubernetes versions 1.33 and above", and driver 580 "for all": what it has, which other types do without */
                 { { "p5.48xlarge", "1.33.9", NULL, GOOD, "6.1.155" }, NULL, NULL, NULL, CAUSE_NONE },
+                { { "p5.48xlarge", "1.32.9", NULL, "570.195.03", "6.1.155" }, NULL, NULL, NULL, CAUSE_NONE },
+                { { "p5.48xlarge", "1.33.0", NULL, "570.195.03", "6.12.46" }, NULL, NULL, NULL, CAUSE_NONE },
+                { { "g5g.xlarge", "1.33.0", NULL, "570.195.03", "6.1.155" }, NULL, NULL, NULL, CAUSE_NONE },
                 /* kubernetes/kubernetes#133920 */
                 { { TRAY, "1.34.0", NULL, GOOD, NULL }, NULL, "requirement", "kubelet 1.34.0 loses the socket of an idle DRA driver", CAUSE_NONE },
                 { { TRAY, "1.34.1", NULL, GOOD, NULL }, NULL, "requirement", "install 1.34.2 or newer", CAUSE_NONE },
@@ -466,7 +483,10 @@ TEST(requirements) {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 BOX(b, cases[i].v.type);
                 const char *config = cases[i].config ?: "";
+                Wanted wanted;
                 take_versions(&b, &cases[i].v);
+                if (streq(config, "mig"))
+                        WANT_ALL(&b, &wanted, startswith(cases[i].v.type, "g7e") ? "1g.24gb" : "1g.10gb", "2");
                 b.s.config.nvidia.memory = streq(config, "driver") ? MEMORY_DRIVER : MEMORY_AUTO;
                 b.s.config.nvidia.imex = streq(config, "imex-off") ? IMEX_OFF : IMEX_AUTO;
                 b.s.config.nvidia.mode = streq(config, "off") ? NVIDIA_OFF : NVIDIA_AUTO;
