@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Kernel settings that cost GPUs or NCCL time → faults. An unreadable setting gives no verdict: most guests
  * of EC2 have no governor, and many types show no idle states. memlock is not here: where there is EFA, the
- * plan lifts that limit (plan/containerd.c). */
+ * plan lifts that limit, or warns of one that a user sets (plan/runtime-spec.c). */
 #include "host/detect.h"
 
 #include "base/paths.h"

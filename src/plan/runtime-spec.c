@@ -72,14 +72,24 @@ static json_t *default_spec(void) {
         return spec;
 }
 
+/* Less is too little for awslabs/libfabric-ci-scripts:efa-check.sh. With 64 KiB the EFA provider ends with
+ * "Cannot allocate memory": awslabs/awsome-distributed-ai#647. */
+#define EFA_MEMLOCK ((double)(16ULL << 30))
+
 /* EFA and RDMA need locked memory; limits.d does not apply to containers. A limit of the user wins
  * (awslabs/amazon-eks-ami#595; Bottlerocket: bottlerocket-core-kit, generate_oci_resource_limits). */
-static void allow_memlock(json_t *spec) {
+static void allow_memlock(Plan *plan, json_t *spec) {
         json_t *limits = json_object_get(json_object_get(spec, "process"), "rlimits"), *limit;
         size_t i;
         json_array_foreach(limits, i, limit)
-                if (streq(json_get_text(limit, "type"), "RLIMIT_MEMLOCK"))
+                if (streq(json_get_text(limit, "type"), "RLIMIT_MEMLOCK")) {
+                        if (json_number_value(json_object_get(limit, "soft")) < EFA_MEMLOCK)
+                                diag_warn(&plan->warnings, "efa-memlock",
+                                          "RLIMIT_MEMLOCK in spec.containerd.baseRuntimeSpec is less than "
+                                          "16 GiB, so libfabric may not get memory for EFA; remove it, and "
+                                          "containers have no limit");
                         return;
+                }
         json_array_append_new(limits, json_pack("{ss sf sf}", "type", "RLIMIT_MEMLOCK", "soft", UNLIMITED,
                                                 "hard", UNLIMITED));
 }
@@ -117,7 +127,7 @@ void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock) {
         if (user)
                 json_merge_deep(spec, user);
         if (memlock)
-                allow_memlock(spec);
+                allow_memlock(plan, spec);
         _free_ char *text = spec_text(spec, user);
         json_decref(spec);
         _free_ char *why =

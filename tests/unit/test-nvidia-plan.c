@@ -1039,6 +1039,19 @@ TEST(efa) {
         b.s.config.containerd.base_runtime_spec = sample_json(&b.s, "{'process': {'rlimits': [{'type': 'RLIMIT_MEMLOCK', 'soft': 1, 'hard': 2}]}}");
         sample_plan(&b.s);
         ASSERT_TRUE(!strstr(sample_file(&b.s, "/etc/containerd/base-runtime-spec.json")->file.content, "18446744073709551615"));
+        ASSERT_TRUE(sample_warned(&b.s, "efa-memlock"));
+        static const struct { const char *soft; bool told; } limits[] = { { "17179869183", true }, { "17179869184", false }, { "1.8446744073709552e19", false } };
+        for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+                _free_ char *spec_of_user = xasprintf("{'process': {'rlimits': [{'type': 'RLIMIT_MEMLOCK', 'soft': %s, 'hard': 1.8446744073709552e19}]}}", limits[i].soft);
+                b.s.config.containerd.base_runtime_spec = sample_json(&b.s, spec_of_user);
+                sample_plan(&b.s);
+                ASSERT_EQ(sample_warned(&b.s, "efa-memlock"), limits[i].told);
+        }
+        b.s.config.instance.efa = EFA_OFF;
+        b.s.config.containerd.base_runtime_spec = sample_json(&b.s, "{'process': {'rlimits': [{'type': 'RLIMIT_MEMLOCK', 'soft': 1, 'hard': 2}]}}");
+        sample_plan(&b.s);
+        ASSERT_TRUE(!sample_warned(&b.s, "efa-memlock"));
+        b.s.config.instance.efa = EFA_AUTO;
         b.s.config.containerd.base_runtime_spec = NULL;
 
         box_model(&b, "m5.large");
