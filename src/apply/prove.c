@@ -222,6 +222,9 @@ int prove_work(Work *w) {
                 p.found.items->harmless = true;
                 return findings_judge(w, &p.found);
         }
+        /* A killed process of this boot left it. */
+        if (!has_ended(&p))
+                unit_kill(&p);
         if (!has_ended(&p)) {
                 find_stuck(&p);
                 return findings_judge(w, &p.found);

@@ -366,6 +366,17 @@ TEST(a_helper_that_hangs) {
         ASSERT_EQ(m.work.warnings.n, 1);
 }
 
+TEST(one_of_a_killed_process) {
+        STEP(m, "", "cp $LINES prove");
+        _free_ char *active = xasprintf("%s/active", m.path), *ran = NULL;
+        write_file(active, "activating\n");
+        ASSERT_EQ(prove_work(&m.work), 1);
+        ASSERT_EQ(m.work.warnings.n, 0);
+        ASSERT_EQ(runs(&m), 1);
+        ASSERT_OK(root_read(m.root, "/ran", 1 << 20, &ran, NULL));
+        ASSERT_CONTAINS(ran, "kill --signal=KILL nodestrap-prove@60.service");
+}
+
 TEST(one_that_cannot_die) {
         STEP(m, "", "head -n 2 $LINES >prove; echo activating >../../active; exec sleep 100");
         _free_ char *immortal = xasprintf("%s/immortal", m.path);
