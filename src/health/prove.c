@@ -6,6 +6,8 @@
 #include "base/str.h"
 
 #define REPLACE   "replace the instance (stop and start moves it to other hardware)"
+#define COMPILER  "the driver did not compile the test (PTX), so it was not tested; install the compiler of the " \
+                  "driver (libnvidia-ptxjitcompiler.so.1)"
 /* Parts of the median over all GPUs of the node. Times that are wrong by 10 % either way stay above
  * 0.9 / 1.1. Copies of the host share its memory and its bridges. */
 #define MEMORY_PART 0.80
@@ -55,7 +57,7 @@ static double rate_at(const json_t *o, const char *key) {
 /* ---- what is wrong ---- */
 
 static const struct Refusal {
-        const char *call, *error;       /* NULL: any */
+        const char *call, *error;       /* NULL: any; error: a part of its name */
         const char *word;
         bool unusable;
         const char *text;
@@ -65,14 +67,15 @@ static const struct Refusal {
           "(nvidia-driver-cuda-libs, libcuda1 on Debian)" },
         { NULL, "timeout", "prove-timeout", true,
           "the call does not return; dmesg (NVRM, Xid) shows why. If it happens again, " REPLACE },
-        { NULL, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "prove-ptx", false,
+        { NULL, "UNSUPPORTED_PTX_VERSION", "prove-ptx", false,
           "the driver is too old to compile the test (PTX), so it was not tested; install a newer driver" },
-        { "cuModuleLoadDataEx", NULL, "prove-ptx", false,
-          "the driver did not compile the test (PTX), so it was not tested; install the compiler of the "
-          "driver (libnvidia-ptxjitcompiler.so.1)" },
-        { NULL, "CUDA_ERROR_DEVICE_UNAVAILABLE", "prove-in-use", false,
+        { "cuModuleLoadDataEx", "PTX", "prove-ptx", false, COMPILER },
+        { "cuModuleLoadDataEx", "JIT", "prove-ptx", false, COMPILER },
+        { "cuModuleLoadDataEx", "NO_BINARY", "prove-ptx", false, COMPILER },
+        { "cuModuleLoadDataEx", "SHARED_OBJECT", "prove-ptx", false, COMPILER },
+        { NULL, "DEVICE_UNAVAILABLE", "prove-in-use", false,
           "another program has it for itself, so it was not tested" },
-        { NULL, "CUDA_ERROR_OUT_OF_MEMORY", "prove-no-memory", false,
+        { NULL, "OUT_OF_MEMORY", "prove-no-memory", false,
           "it has no free memory, so it was not tested; nvidia-smi shows the programs that use it" },
         { NULL, NULL, "prove-failed", true,
           "it cannot be used; dmesg (NVRM, Xid) shows why. If it happens again, " REPLACE },
@@ -82,7 +85,7 @@ static void take_error(Judge *j, const json_t *o, const char *error, Tested *gpu
         const char *call = json_get_text(o, "call");
         const struct Refusal *r = FIND(one, refusals, ARRAY_SIZE(refusals),
                                        (!one->call || streq(one->call, call)) &&
-                                               (!one->error || streq(one->error, error)));
+                                               (!one->error || strstr(error, one->error)));
         bool *told = gpu ? &gpu->failed : &j->told;
         if (!*told)
                 finding_add(j->f, r->word, address, r->unusable, "%s: %s (%lld): %s", call,

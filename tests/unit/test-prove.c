@@ -135,6 +135,7 @@ TEST(errors_of_cuda) {
         SAYS(THIRD "\"error\": \"CUDA_ERROR_ILLEGAL_ADDRESS\", \"code\": 700, \"call\": \"cuCtxSynchronize\"}", "3 prove-failed!", "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
         SAYS(THIRD "\"error\": \"CUDA_ERROR_UNSUPPORTED_PTX_VERSION\", \"code\": 222, \"call\": \"cuModuleLoadDataEx\"}", "3 prove-ptx", "too old");
         SAYS(THIRD "\"error\": \"CUDA_ERROR_JIT_COMPILER_NOT_FOUND\", \"code\": 221, \"call\": \"cuModuleLoadDataEx\"}", "3 prove-ptx", "libnvidia-ptxjitcompiler.so.1");
+        SAYS(THIRD "\"error\": \"CUDA_ERROR_ECC_UNCORRECTABLE\", \"code\": 214, \"call\": \"cuModuleLoadDataEx\"}", "3 prove-failed!", "CUDA_ERROR_ECC_UNCORRECTABLE (214)");
         SAYS(THIRD "\"error\": \"CUDA_ERROR_OUT_OF_MEMORY\", \"code\": 2, \"call\": \"cuCtxCreate_v2\"}", "3 prove-no-memory", "no free memory");
         SAYS(THIRD "\"error\": \"CUDA_ERROR_DEVICE_UNAVAILABLE\", \"code\": 46, \"call\": \"cuCtxCreate_v2\"}", "3 prove-in-use", "for itself");
         SAYS(THIRD "\"error\": \"\", \"code\": 12345, \"call\": \"cuInit\"}\n" THIRD "\"error\": \"timeout\", \"call\": \"cuInit\"}", "3 prove-failed!", "error (12345)");
