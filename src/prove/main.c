@@ -38,7 +38,8 @@ typedef struct Gpu {
         int device, processors;
         char address[24];
         pthread_t thread;
-        _Atomic(const char *) at;       /* the CUDA call in which it stands */
+        _Atomic(const char *) at;       /* the CUDA call in which it stands, or the last one */
+        atomic_bool inside;             /* that call has not returned */
         atomic_bool over;               /* nothing more comes of it */
         bool ready;                     /* by its thread: its own tests have ended */
         bool started, linked;           /* by test_all(): linked: it takes part in the tests of links */
@@ -50,7 +51,7 @@ typedef struct Gpu {
 } Gpu;
 
 static Gpu gpus[GPUS_MAX];
-static int n_gpus;
+static atomic_int n_gpus;                /* 0 until all of them are known */
 static Gpu machine;                     /* stands for calls before there is a GPU */
 /* CLOCK_MONOTONIC: early in a boot chrony may set the clock, by seconds or by years. */
 static struct timespec half, end;
@@ -78,7 +79,17 @@ static bool is_ok(Gpu *g, int code) {
         tell(g, "\"error\": \"%s\", \"code\": %d, \"call\": \"%s\"", name, code, atomic_load(&g->at));
         return false;
 }
-#define TRY(g, name, ...) (atomic_store(&(g)->at, #name), cuda.name(__VA_ARGS__))
+
+static void enter(Gpu *g, const char *call) {
+        atomic_store(&g->at, call);
+        atomic_store(&g->inside, true);
+}
+
+static int leave(Gpu *g, int code) {
+        atomic_store(&g->inside, false);
+        return code;
+}
+#define TRY(g, name, ...) leave(g, (enter(g, #name), cuda.name(__VA_ARGS__)))
 #define DO(g, name, ...)  is_ok(g, TRY(g, name, __VA_ARGS__))
 
 static bool launch(Gpu *g, CudaFunction function, void **parameters) {
@@ -107,7 +118,7 @@ static bool wrong_read(Gpu *g, Wrong *all) {
         Wrong wrong = {};
         if (!DO(g, cuMemcpyDtoH_v2, &wrong, g->result, sizeof wrong))
                 return false;
-        all->words += wrong.words;
+        all->words = MAX(all->words, wrong.words);      /* each pass meets the same ones */
         all->first = MIN(all->first, wrong.first);
         all->mask |= wrong.mask;
         return true;
@@ -414,14 +425,15 @@ static bool list(void) {
             !DO(&machine, cuDeviceGetCount, &n))
                 return false;
         tell(&machine, "\"cuda\": %d, \"gpus\": %d", version, n);
-        for (n_gpus = 0; n_gpus < MIN(n, GPUS_MAX); n_gpus++) {
-                Gpu *g = &gpus[n_gpus];
-                if (!DO(&machine, cuDeviceGet, &g->device, n_gpus) ||
+        for (int i = 0; i < MIN(n, GPUS_MAX); i++) {
+                Gpu *g = &gpus[i];
+                if (!DO(&machine, cuDeviceGet, &g->device, i) ||
                     !DO(&machine, cuDeviceGetPCIBusId, g->address, sizeof g->address, g->device))
                         return false;
                 for (char *c = g->address; *c; c++)
                         *c = (char)(*c >= 'A' && *c <= 'F' ? *c + ('a' - 'A') : *c);
         }
+        n_gpus = MIN(n, GPUS_MAX);
         return true;
 }
 
@@ -487,11 +499,15 @@ int main(int argc, char **argv) {
         bool late = pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &end) != 0;
         if (late && n_gpus == 0)
                 tell_late(&machine);
+        /* One thread tests all links: it stands in a call for one GPU, or the time was too short for all. */
+        bool hangs = late && ANY(g, gpus, n_gpus, g->linked && atomic_load(&g->inside));
         for (int i = 0; i < n_gpus; i++) {
-                if (!atomic_load(&gpus[i].over) || (late && gpus[i].linked))
-                        tell_late(&gpus[i]);
+                Gpu *g = &gpus[i];
+                bool links = late && g->linked;
+                if (!atomic_load(&g->over) || (links && (atomic_load(&g->inside) || !hangs)))
+                        tell_late(g);
                 else
-                        tell(&gpus[i], "\"done\": true");
+                        tell(g, "\"done\": %s", links ? "false" : "true");
         }
         tell(&machine, "\"done\": %s", late ? "false" : "true");
         _exit(0);       /* without the handlers of CUDA, which may hang */

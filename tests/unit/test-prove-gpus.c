@@ -83,6 +83,7 @@ TEST(gpus_that_are_well) {
 
 TEST(memory) {
         PROVED("stuck 2 0x4000 4 1\n", "2 memory-wrong!", "wrong bits 0x0000000000000010");
+        PROVED("stuck 2 0x4000 4 1\n", "2 memory-wrong!", "1 of ");    /* not once for each pass */
         PROVED("stuck 2 0x4003 7 0\n", "2 memory-wrong!", "wrong bits 0x0000000080000000");
         PROVED("flip 1 0x4000 0 2x\n", "1 memory-wrong!", "1 of ");
         PROVED("alias 3 0x4100 0x4200\n", "3 memory-wrong!", "words of its memory were wrong");
@@ -104,6 +105,10 @@ TEST(speed) {
 
 TEST(errors) {
         PROVED("error cuInit 100\n", "- prove-failed!", "CUDA_ERROR_NO_DEVICE (100)");
+        PROVED("error cuDeviceGet 101 2\n", "- prove-failed!", "cuDeviceGet: CUDA_ERROR_INVALID_DEVICE (101)");
+        PROVED("error cuModuleLoadDataEx 2 1\n", "1 prove-no-memory", "cuModuleLoadDataEx");
+        PROVED("error cuModuleLoadDataEx 214 1\n", "1 prove-failed!", "CUDA_ERROR_ECC_UNCORRECTABLE (214)");
+        PROVED("error cuModuleLoadDataEx 218 1\n", "1 prove-ptx", "install the compiler");
         PROVED("error cuCtxCreate 2 1\n", "1 prove-no-memory", "cuCtxCreate_v2");
         PROVED("error cuCtxCreate 46 1\n", "1 prove-in-use", "for itself");
         PROVED("ptx 6.3\n", "0 prove-ptx; 1 prove-ptx; 2 prove-ptx; 3 prove-ptx", "too old");
@@ -133,7 +138,10 @@ TEST(the_others_end_their_tests) {
         ASSERT_EQ(one.status, 0);
         ASSERT_EQ(json_array_size(json_object_get(json_object_get(one.found, "prove"), "links")), 6);
         _cleanup_(run_done) Run copy = prove_with("hang cuMemcpyPeerAsync 1\n", "4");
-        ASSERT_CONTAINS(copy.words, "1 prove-timeout!");
+        ASSERT_STREQ(copy.words, "1 prove-timeout!");
+        ASSERT_TRUE(says(&copy, "\"done\": false"));
+        _cleanup_(run_done) Run list = prove_with("hang cuDeviceGet 2\n", "1");
+        ASSERT_STREQ(list.words, "- prove-timeout!");
 }
 
 TEST_MAIN
