@@ -135,7 +135,7 @@ static void take_memory_use(Judge *j, const json_t *o, const char *address) {
                total = json_number_value(json_object_get(o, "total"));
         if (total > 0 && free < total * (1 - USED_PART))
                 finding_add(j->f, "prove-in-use", address, false,
-                            "other programs use %.0f of its %.0f MiB, so only the rest was tested%s%s",
+                            "other programs use %.0f of its %.0f MiB, so only the rest can be tested%s%s",
                             (total - free) / (1 << 20), total / (1 << 20), *j->input->users ? ": " : "",
                             j->input->users);
 }

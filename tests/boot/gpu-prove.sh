@@ -59,6 +59,9 @@ machine 'die 400'
 fails 33 EHEALTH 'the test of the GPUs ended early \(signal\)' "a helper that is killed"
 machine 'lost 5 700 after 4x'
 fails 33 EHEALTH 'GPU 5 .*CUDA_ERROR_ILLEGAL_ADDRESS \(700\)' "a GPU that fails in the middle"
+failure=join-tainted; machine 'die 150'; failure=
+try "join-tainted with a helper that is killed: the node comes up" node_starts
+try "with the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
 failure=join-tainted; machine 'wrong-sm 2 0'; failure=
 try "join-tainted: the node comes up" node_starts
 try "with the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"

@@ -88,6 +88,7 @@ TEST(memory) {
         PROVED("flip 1 0x4000 0 2x\n", "1 memory-wrong!", "1 of ");
         PROVED("alias 3 0x4100 0x4200\n", "3 memory-wrong!", "words of its memory were wrong");
         PROVED("used 1 80\n", "1 prove-in-use", "other programs use");
+        PROVED("used 1 92\n", "1 prove-in-use; 1 prove-no-memory", "only the rest can be tested");     /* less than a page is left */
         PROVED("used 1 96\n", "1 prove-no-memory", "CUDA_ERROR_OUT_OF_MEMORY");
 }
 
