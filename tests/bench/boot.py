@@ -25,7 +25,7 @@ import tempfile
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TAKES = {"user": 20, "driver": 12, "fm": 15, "fabric": 30, "list": 1, "cdi": 2, "containerd": 8, "prove": 8}       # seconds
-LONG = 90               # user scripts
+LONG = 150              # user scripts
 PROVE = "{accelerator: {nvidia: {prove: quick}}}"
 EXAMPLE = "{featureGates: {InstanceIdNodeName: true}, instance: {localStorage: {strategy: \"\"}, hugePages: {mode: keep}}}"    # what no container has
 GUEST = r"""#!/bin/bash
