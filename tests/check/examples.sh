@@ -32,6 +32,7 @@ what_for() { # NAME: the words of in_fixture behind TYPE
         p6-b300-48xlarge)       set -- p6-b300 no-fast-image-pull 'load-module +ib_umad' 'reserve-pages' 'check-efa .*16 devices';;
         p6e-gb200)              set -- p6e-gb200 numa-nodes 'mask-unit +nvidia-imex' 'CDMM|CoherentGPUMemoryMode=driver';;
         p6e-gb200-imex-host)    set -- p6e-gb200 "" '/etc/nvidia-imex/nodes_config.cfg' 'await-imex' 'make-channel';;
+        readiness-gate)         set -- g6-xlarge "" 'taint +readiness.k8s.io/nodestrap=:NoSchedule' 'repair-condition';;
         plain)                  set -- m5-large "" 'start-unit +kubelet.service';;
         plain-ipv6)             set -- m5-large "" 'DNS fd12:3456:789a::a' 'set-sysctl';;
         plain-outpost)          set -- m5-large "" 'write-block +/etc/hosts';;
@@ -130,7 +131,7 @@ large() { { cat "$examples/p5-48xlarge.userdata"; for _ in {1..300}; do echo "# 
 ok "one that is too long goes as gzip" large
 # All that they name exists: units, files beside them, types and options.
 named() { local u; for u in $(sed -n 's/^systemctl enable //p' "$examples/image.sh"); do [ -e "$top/units/$u.service" ] || { echo "no unit $u"; return 1; }; done
-        for u in $(grep -ohE '[a-z0-9-]+\.(userdata|sh)\b' "$examples"/*.{hcl,tf,yml} | sort -u); do [ -e "$examples/$u" ] || { echo "no file $u"; return 1; }; done
+        for u in $(grep -ohE '[a-z0-9-]+\.(userdata|sh)\b' "$examples"/*.{hcl,tf,yml} | grep -vx karpenter.sh | sort -u); do [ -e "$examples/$u" ] || { echo "no file $u"; return 1; }; done
         for u in $(grep -oE -- ' --[a-z-]+' <<<"$(grep '^nodestrap doctor' "$examples/image.sh")"); do "$nodestrap" doctor --help | grep -qF -- "$u" || { echo "no option $u"; return 1; }; done; }
 ok "units, files and options that the recipes name are there" named
 if python3 -c 'import yaml' 2>/dev/null; then ok "the workflow is YAML, and runs the CI job" python3 - "$examples/github-actions.yml" <<'P'

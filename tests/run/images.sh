@@ -27,6 +27,7 @@ arm64_guests() { head_of run | grep -q -- '-A arm64'; }
 if arm64_guests || [ "${!#}" = arm64 ]; then $tools/cross.sh --build >/dev/null || bad=1; peer qemu-user trixie qemu-user; fi
 ! head_of tree | grep -qw containerd2 || peer containerd2 sid containerd
 ! head_of tree | grep -qw containerds || { peer containerd2 sid containerd; $tools/kube.sh --containerd >/dev/null || bad=1; }
+! head_of tree | grep -qw schemas || $tools/schemas.sh >/dev/null || bad=1
 ! head_of tree | grep -qw kube || peer cni trixie containernetworking-plugins
 if [ -n "$all" ]; then
         peer amazon-ec2-utils trixie amazon-ec2-utils
