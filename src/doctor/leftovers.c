@@ -170,9 +170,9 @@ static void search_cdi(const Image *image, Checks *checks) {
 static void search_operator(const Image *image, Checks *checks) {
         if (image->n_drivers > 0)
                 SEARCH("driver-container", "a second NVIDIA driver",
-                       "the GPU Operator runs a driver container beside the driver of this machine, and only "
-                       "one of them can own the GPUs: install the operator with driver.enabled=false, or "
-                       "remove the driver of the image and set accelerator.nvidia.mode: off",
+                       "the GPU Operator runs a driver container beside the driver of this machine: install "
+                       "the operator with driver.enabled=false. Or remove the driver of the image, and set "
+                       "accelerator.nvidia.mode: off",
                        "/run/nvidia/driver/usr");
 }
 

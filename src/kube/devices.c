@@ -55,8 +55,8 @@ static int64_t count_of(const json_t *slices, const struct Driver *d, bool mig) 
 static char *judge_one(const char *name, int64_t expected, int64_t plugin, int64_t dra, int64_t capacity) {
         bool pages = startswith(name, "hugepages-");
         if (plugin > 0 && dra > 0)
-                return xasprintf("a device plugin offers %lld of %s and a DRA driver %lld, so two pods may "
-                                 "get the same one: remove one publisher from this node",
+                return xasprintf("a device plugin offers %lld of %s and a DRA driver %lld, so pods may share "
+                                 "one: remove one of both from this node",
                                  (long long)plugin, name, (long long)dra);
         if (plugin + dra >= expected)
                 return NULL;

@@ -33,9 +33,8 @@ _must_check_ _nonnull_ int kube_event_parse(const char *line, size_t size, const
 _nonnull_ char *kube_status_message(const Text *body);
 
 /* ---- devices.c ---- */
-/* What is expected, as JoinTask has it, against the status of the Node and the specs of ResourceSlices by
- * name → counts by resource in seen, and a sentence about the first resource that is not right; NULL: all
- * are. */
+/* Compares the numbers of JoinTask with the status of the Node and the specs of its ResourceSlices, by name.
+ * Sets seen to numbers by resource. Returns a sentence about the first resource with a fault, or NULL. */
 _must_check_ _nonnull(4) char *devices_judge(const json_t *expected, const json_t *status,
                                              const json_t *slices, json_t *seen);
 

@@ -267,11 +267,11 @@ static const StatusFinding *find_repair(const Status *s) {
 }
 
 static void condition_tell(const Root *root, const Status *s) {
-        const char *devices = s->accelerator.expects && s->joined ? s->joined->devices : "";
-        bool ok = streq(s->verdict, "ok") && is_final(s);
-        if (ok && streq(devices, cause_word(CAUSE_DEVICES)))
-                condition_write(root, "False", devices, s->joined->lack, NULL);
-        else if (ok && s->accelerator.expects && !*devices)
+        bool ok = streq(s->verdict, "ok") && is_final(s), expects = ok && s->accelerator.expects;
+        const StatusJoin *joined = s->joined;
+        if (expects && joined && streq(joined->devices, cause_word(CAUSE_DEVICES)))
+                condition_write(root, "False", joined->devices, joined->lack, NULL);
+        else if (expects && (!joined || !*joined->devices))
                 condition_write(root, "Unknown", "NodestrapRunning", "nodestrap waits for the devices", NULL);
         else if (ok)
                 condition_write(root, "True", "NodestrapDone", "nodestrap has done all steps of this boot",

@@ -122,7 +122,7 @@ _nonnull_ StatusRun *status_last(const Status *s, const char *phase);
 _nonnull_ const StatusJoin *status_not_joined(const Status *s);
 /* Has the node joined, without all its devices? */
 _nonnull_ bool join_lacks_devices(const StatusJoin *joined);
-/* What the cluster should offer of this machine, as JoinTask has it; NULL: no run phase has ended yet. */
+/* The devices that init counted, for JoinTask; NULL: no run phase has ended yet. */
 _nonnull_ json_t *status_devices(const Root *root);
 /* How many actions ended how, by Outcome; a step that one phase has done and a later one found done is one
  * that was done. */
