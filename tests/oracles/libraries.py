@@ -38,7 +38,7 @@ expat 1.95.0 XML_Parse XML_ParserCreate XML_ParserFree XML_SetCharacterDataHandl
  XML_SetStartDoctypeDeclHandler XML_SetUserData
 expat 1.95.8 XML_StopParser
 zlib 0.99 crc32 deflate deflateEnd deflateInit2_ inflate inflateEnd inflateInit2_ inflateReset
-curl 7.1 curl_easy_init curl_easy_cleanup curl_easy_setopt curl_easy_perform curl_getdate curl_slist_append curl_slist_free_all
+curl 7.1 CURLE_OUT_OF_MEMORY curl_easy_init curl_easy_cleanup curl_easy_setopt curl_easy_perform curl_getdate curl_slist_append curl_slist_free_all
  CURLE_ABORTED_BY_CALLBACK CURLE_COULDNT_CONNECT CURLE_COULDNT_RESOLVE_HOST CURLE_COULDNT_RESOLVE_PROXY CURLE_OK
  CURLE_SSL_CONNECT_ERROR CURLE_UNSUPPORTED_PROTOCOL CURLOPT_CUSTOMREQUEST CURLOPT_ERRORBUFFER CURLOPT_FOLLOWLOCATION
  CURLOPT_HTTPHEADER CURLOPT_NOBODY CURLOPT_NOPROGRESS CURLOPT_POSTFIELDS CURLOPT_PROXY CURLOPT_SSLVERSION CURLOPT_URL
@@ -47,6 +47,7 @@ curl 7.4.1 curl_easy_getinfo
 curl 7.4.2 CURLOPT_CAINFO CURLOPT_SSL_VERIFYPEER
 curl 7.5 CURLINFO_SSL_VERIFYRESULT
 curl 7.7 CURLOPT_FRESH_CONNECT CURLOPT_MAXCONNECTS
+curl 7.9.6 curl_multi_init curl_multi_add_handle curl_multi_remove_handle curl_multi_perform curl_multi_info_read curl_multi_cleanup
 curl 7.9.8 CURLOPT_CAPATH CURLOPT_HEADERFUNCTION CURLOPT_HTTPGET CURLOPT_HTTP_VERSION CURLOPT_POSTFIELDSIZE CURLOPT_SSL_VERIFYHOST
  CURLOPT_WRITEDATA CURL_HTTP_VERSION_1_1
 curl 7.12.2 curl_easy_strerror CURLE_OPERATION_TIMEDOUT CURLINFO_HTTP_CONNECTCODE CURLINFO_OS_ERRNO CURLINFO_RESPONSE_CODE
@@ -56,6 +57,7 @@ curl 7.25.0 CURLOPT_CLOSESOCKETDATA CURLOPT_CLOSESOCKETFUNCTION CURLOPT_NOPROXY 
 curl 7.34.0 CURLOPT_XFERINFODATA CURLOPT_XFERINFOFUNCTION CURL_SSLVERSION_TLSv1_2
 curl 7.54.0 CURLE_WEIRD_SERVER_REPLY CURLOPT_SUPPRESS_CONNECT_HEADERS
 curl 7.61.0 CURLINFO_NAMELOOKUP_TIME_T
+curl 7.66.0 curl_multi_poll
 curl 7.77.0 CURLOPT_CAINFO_BLOB
 nvml 384 nvmlInit_v2 nvmlShutdown nvmlErrorString nvmlDeviceGetCount_v2 nvmlDeviceGetHandleByIndex_v2 nvmlDeviceGetPciInfo_v3
 linux 2.2 SYS_capget SYS_capset SYS_clone
