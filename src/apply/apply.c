@@ -61,12 +61,12 @@ static void apply_interrupt(Apply *a) {
         files_stop(a);
         for (size_t i = 0; i < a->n; i++) {
                 Task *t = &a->tasks[i];
-                const Executor *e = t->executor;
+                const Course *c = t->executor->course;
                 if (t->state == TASK_WATCHED)
                         task_end(t, OUTCOME_DONE);
                 else if (t->state == TASK_RUNNING) {
-                        if (e->cancel)
-                                e->cancel(t);
+                        if (c && c->cancel)
+                                c->cancel(t);
                         (void)task_fail(t, -EINTR, CAUSE_INTERRUPTED, "stopped by %s",
                                         stop_name(a->interrupted));
                 }

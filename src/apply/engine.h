@@ -32,6 +32,15 @@ struct Apply {
         int progress_fd;        /* -1: not opened yet */
 };
 
+/* How a task goes on after its check; many types share one. */
+typedef struct Course {
+        int (*start)(Task *t);          /* work goes on in the event loop */
+        char *(*waiting)(Task *t);      /* for the deadline message; a new string */
+        Cause (*late)(const Task *t);   /* overdue, by task; or NULL */
+        void (*cancel)(Task *t);        /* deadline or signal: withdraw the request */
+        void (*release)(Task *t);       /* frees data */
+} Course;
+
 /* One row for each ActionType. Files have stage() and publish() instead of check() and start(), to share one
  * wait for the disk. Both run on a thread (files.c) and may call work_fail(). A function that fails has
  * called task_fail() and returns a negative errno. */
@@ -44,13 +53,9 @@ struct Executor {
         int (*stage)(Work *w, RootTmp *ret); /* 0: unchanged, 1: staged */
         int (*publish)(Work *w, RootTmp *tmp); /* NULL: root_tmp_publish() */
         int (*check)(Task *t);          /* CHECK_*, or it has ended the task; NULL: CHECK_NEEDED */
-        int (*start)(Task *t);          /* work goes on in the event loop */
-        int (*work)(Work *w);           /* or on its own thread: work.h */
+        const Course *course;           /* NULL: check() does all */
+        int (*work)(Work *w);           /* on its own thread: work.h */
         char **(*given)(const Task *t); /* becomes Work.given; or NULL */
-        char *(*waiting)(Task *t);      /* for the deadline message; a new string */
-        Cause (*late)(const Task *t);   /* overdue, by task; or NULL */
-        void (*cancel)(Task *t);        /* deadline or signal: withdraw the request */
-        void (*release)(Task *t);       /* frees data */
 };
 
 extern const Executor executors[_ACTION_MAX];

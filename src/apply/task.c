@@ -228,12 +228,12 @@ int apply_stopping(Apply *a) {
 
 static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Task *t = userdata;
-        const Executor *e = t->executor;
-        _free_ char *waiting = e->waiting ? e->waiting(t) : xstrdup(t->action->target);
+        const Course *c = t->executor->course;
+        _free_ char *waiting = c && c->waiting ? c->waiting(t) : xstrdup(t->action->target);
         uint64_t limit = task_limit(t) + t->waited_usec;
-        if (e->cancel)
-                e->cancel(t);
-        Cause cause = e->late ? e->late(t) : e->overdue;
+        if (c && c->cancel)
+                c->cancel(t);
+        Cause cause = c && c->late ? c->late(t) : t->executor->overdue;
         (void)task_fail(t, -ETIMEDOUT, cause ?: CAUSE_DEADLINE, "not done after %g s; %s",
                         usec_seconds(limit), waiting);
         return 0;
@@ -257,8 +257,8 @@ void tasks_release(Apply *a) {
                         (void)!task_arm(t);
                 if (t->state == TASK_ENDED && !t->released) {
                         t->deadline = sd_event_source_disable_unref(t->deadline);
-                        if (t->executor->release)
-                                t->executor->release(t);
+                        if (t->executor->course && t->executor->course->release)
+                                t->executor->course->release(t);
                         t->data = NULL;
                         t->released = true;
                 }
@@ -269,7 +269,7 @@ void task_checked(Task *t, bool needed) {
         if (!needed)
                 task_end(t, OUTCOME_UNCHANGED);
         else
-                (void)t->executor->start(t);
+                (void)t->executor->course->start(t);
 }
 
 void tasks_done(Apply *a) {

@@ -26,11 +26,11 @@ TEST(every_type_has_a_row) {
 TEST(every_type_has_an_executor) {
         EACH(type) {
                 const Executor *e = executor_of(type);
-                if (!e->stage == !(e->start || e->check))
+                if (!e->stage == !(e->course || e->check))
                         FAIL("%s has no executor, or two", action_row(type)->name);
-                if (e->start == executor_of(ACTION_LOAD_MODULE)->start && !e->work)
+                if (e->course && e->course->start == executor_of(ACTION_LOAD_MODULE)->course->start && !e->work)
                         FAIL("%s has no function for its thread", action_row(type)->name);
-                if (e->start && !e->waiting)
+                if (e->course && !e->course->waiting)
                         FAIL("%s does not say what it waits for", action_row(type)->name);
         }
 }
