@@ -61,8 +61,8 @@ int file_stage(Work *w, RootTmp *ret) {
 }
 
 int manager_expect(const Root *root, const char *path) {
-        static const char *const read[] = { UNIT_DIR "/", "/run/systemd/system/",
-                                            "/etc/systemd/system.conf.d/" };
+        static const char read[][28] = { UNIT_DIR "/", "/run/systemd/system/",
+                                         "/etc/systemd/system.conf.d/" };
         for (size_t i = 0; root_is_host(root) && i < ARRAY_SIZE(read); i++)
                 if (startswith(path, read[i]))
                         return root_replace_volatile(root, RELOAD_WANTED, "", 0, 0644);

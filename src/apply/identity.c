@@ -64,9 +64,9 @@ static char *find_instance_role(const char *region) {
 }
 
 static char *find_principal(void *user) {
-        static const char *const others[] = { "AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE",
-                                              "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-                                              "AWS_CONTAINER_CREDENTIALS_FULL_URI" };
+        static const char others[][40] = { "AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE",
+                                           "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                                           "AWS_CONTAINER_CREDENTIALS_FULL_URI" };
         const ClusterIdentity *i = user;
         if (i->access->role)
                 return xstrdup(i->access->role);

@@ -10,8 +10,8 @@
 #define FILE_MAX (256 << 10)
 #define BLANK " \t"
 
-static const char *const directories[] = { "/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d",
-                                           "/usr/lib/modprobe.d", "/lib/modprobe.d" };
+static const char directories[][28] = { "/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d",
+                                        "/usr/lib/modprobe.d", "/lib/modprobe.d" };
 
 /* "nvidia" and "nvidia_drm", but not "nvidiafb"; modprobe treats "-" like "_". */
 static bool names_module(const char *word, size_t size, const char *prefix) {

@@ -322,7 +322,7 @@ static int incoming_remove(const Moving *m, bool done) {
 /* The slash copies what a link points to, under the name of the link. --preserve=xattr: -a alone ignores a
  * lost attribute, e.g. an overlay whiteout or a capability. */
 static char **cp_arguments(const Moving *m) {
-        static const char *const options[] = { "cp", "-a", "--preserve=xattr", "--" };
+        static const char options[][20] = { "cp", "-a", "--preserve=xattr", "--" };
         const char *root = root_is_host(m->work->root) ? "" : root_path(m->work->root);
         char **argv = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(options); i++)

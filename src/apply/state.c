@@ -68,7 +68,7 @@ static bool is_empty(const json_t *value) {
 /* kubelet 1.37 repeats the state as text with its own checksum, and reads only that
  * (kubernetes/kubernetes:pkg/kubelet/cm/cpumanager/state/checkpoint.go). */
 static const char *data_contradicts(const json_t *state) {
-        static const char *const keys[] = { "policyName", "defaultCpuSet", "machineState", "entries" };
+        static const char keys[][16] = { "policyName", "defaultCpuSet", "machineState", "entries" };
         const json_t *data = json_object_get(state, "data");
         if (!data)
                 return NULL;
@@ -225,7 +225,7 @@ static int state_judge(const Root *root, const Action *a, size_t i, const char *
 
 /* kubelet makes this control group at its start and never removes it. */
 static bool kubelet_has_run(const Root *root) {
-        static const char *const groups[] = {
+        static const char groups[][40] = {
                 "/sys/fs/cgroup/kubepods.slice",
                 "/sys/fs/cgroup/kubepods",
                 "/sys/fs/cgroup/systemd/kubepods.slice",        /* cgroup v1 */

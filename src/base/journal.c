@@ -87,7 +87,7 @@ static char *entry_field(sd_journal *j, const char *name, size_t *ret_size) {
 }
 
 char *log_error(const char *line) {
-        static const char *const marks[] = { "err=\"", "error=\"", "\"err\":\"", "\"error\":\"" };
+        static const char marks[][12] = { "err=\"", "error=\"", "\"err\":\"", "\"error\":\"" };
         const char *begin = NULL, *head = strstr(line, "] ");
         for (size_t i = 0; !begin && i < ARRAY_SIZE(marks); i++) {
                 begin = strstr(line, marks[i]);

@@ -211,8 +211,8 @@ int root_executable(const Root *r, const char *path) {
 }
 
 char **program_paths(const char *name) {
-        static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
-                                               "/usr/bin",        "/sbin",          "/bin" };
+        static const char folders[][16] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+                                            "/usr/bin",        "/sbin",          "/bin" };
         char **paths = NULL;
         if (*name == '/')
                 strv_add(&paths, name);

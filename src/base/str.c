@@ -216,7 +216,7 @@ char *str_lower(const char *s) {
 }
 
 char *bytes_text(uint64_t bytes) {
-        static const char *const units[] = { "", "Ki", "Mi", "Gi", "Ti" };
+        static const char units[][4] = { "", "Ki", "Mi", "Gi", "Ti" };
         size_t i = 0;
         for (; i + 1 < ARRAY_SIZE(units) && bytes >= 1024 && bytes % 1024 == 0; i++)
                 bytes /= 1024;

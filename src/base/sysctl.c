@@ -29,9 +29,9 @@ char *sysctl_name(const char *path) {
 }
 
 bool sysctl_names_program(const char *name, const char *value) {
-        static const char *const settings[] = { "kernel/core_pattern",     "kernel/hotplug",
-                                                "kernel/modprobe",         "kernel/poweroff_cmd",
-                                                "fs/binfmt_misc/register", "fs/ocfs2/nm/hb_ctl_path" };
+        static const char settings[][24] = { "kernel/core_pattern",     "kernel/hotplug",
+                                             "kernel/modprobe",         "kernel/poweroff_cmd",
+                                             "fs/binfmt_misc/register", "fs/ocfs2/nm/hb_ctl_path" };
         _free_ char *path = sysctl_path(name);
         const char *const *found =
                 FIND(s, settings, ARRAY_SIZE(settings), streq(path + strlen(SYSCTL_DIR), *s));

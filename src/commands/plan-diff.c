@@ -351,7 +351,7 @@ static void add_list(Text *t, const json_t *all, const char *key, const char *ma
 }
 
 static void add_counts(Text *t, const json_t *all) {
-        static const char *const keys[] = { "added", "removed", "changed", "moved", "hidden" };
+        static const char keys[][8] = { "added", "removed", "changed", "moved", "hidden" };
         size_t shown = 0;
         text_add(t, "\n");
         for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {

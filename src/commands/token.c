@@ -19,7 +19,7 @@
 #define LIFE_SEC   840                  /* a minute less than STS gives to the signature */
 #define GROUP      "client.authentication.k8s.io/"
 
-static const char *const versions[] = { GROUP "v1beta1", GROUP "v1", GROUP "v1alpha1" };
+static const char versions[][40] = { GROUP "v1beta1", GROUP "v1", GROUP "v1alpha1" };
 
 /* The version in KUBERNETES_EXEC_INFO; callers before Kubernetes 1.20 do not set that. */
 static const char *find_version(void) {

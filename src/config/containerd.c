@@ -56,7 +56,7 @@ static bool has_row(const ContainerdGiven *g, const Row *row) {
 
 /* Does the row hold for each containerd that may be meant? The schema of a file tells 1.x from 2.x. */
 static bool is_for_all(const ContainerdGiven *g, const Row *row) {
-        static const char *const versions[] = { " st", " st", " stA", " st0" };
+        static const char versions[][8] = { " st", " st", " stA", " st0" };
         return g->version > 0 || strchr(versions[g->schema], row->versions);
 }
 

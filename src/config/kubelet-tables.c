@@ -76,7 +76,7 @@ const char *kubelet_setting_nearest(const char *name) {
 }
 
 bool kubelet_parse_duration(const char *s, double *ret) {
-        static const char *const units[] = { "ns", "us", "\xc2\xb5s", "\xce\xbcs", "ms", "s", "m", "h" };
+        static const char units[][4] = { "ns", "us", "\xc2\xb5s", "\xce\xbcs", "ms", "s", "m", "h" };
         static const double seconds[] = { 1e-9, 1e-6, 1e-6, 1e-6, 1e-3, 1, 60, 3600 };
         double sign = *s == '-' ? -1 : 1, sum = 0;
         s += *s == '+' || *s == '-';

@@ -139,7 +139,7 @@ static bool starts_string(const char *s, bool *ret_bytes) {
 }
 
 const char *expr_lex(ExprPool *pool, const char **at, Token *ret) {
-        static const char *const operators[] = { "==", "!=", "<=", ">=", "&&", "||" };
+        static const char operators[][4] = { "==", "!=", "<=", ">=", "&&", "||" };
         const char *s = *at = skip_comments(*at), *why = NULL;
         bool bytes;
         *ret = (Token){ .at = s };

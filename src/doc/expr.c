@@ -165,10 +165,10 @@ static int parse_name(ExprParser *p, Expr **ret) {
                 { "true", { .type = EXPR_BOOL, .boolean = true } }, { "false", { .type = EXPR_BOOL } },
                 { "null", { .type = EXPR_NULL } },
         };
-        static const char *const reserved[] = { "as",   "break",    "const",     "continue", "else",
-                                                "for",  "function", "if",        "import",   "let",
-                                                "loop", "package",  "namespace", "return",   "var",
-                                                "void", "while" };
+        static const char reserved[][12] = { "as",   "break",    "const",     "continue", "else",
+                                             "for",  "function", "if",        "import",   "let",
+                                             "loop", "package",  "namespace", "return",   "var",
+                                             "void", "while" };
         Token name = p->token;
         __auto_type constant = FIND(c, constants, ARRAY_SIZE(constants), is_name_token(p, c->word));
         if (constant) {

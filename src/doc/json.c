@@ -144,7 +144,7 @@ static size_t number_length(const char *s, const char *end) {
 }
 
 static int read_bare(Reader *r) {
-        static const char *const words[] = { "true", "false", "null" };
+        static const char words[][8] = { "true", "false", "null" };
         size_t n = number_length(r->next, r->end);
         if (n == 0)
                 n = PICK(w, words, ARRAY_SIZE(words), (size_t)(r->end - r->next) >= strlen(*w) &&

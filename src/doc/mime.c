@@ -70,7 +70,7 @@ static size_t name_of(Line l) {
 
 /* Length of the name of a header, or 0 (M3): keys of a NodeConfig, JSON, or a delimiter. */
 static size_t header_name(Line l) {
-        static const char *const keys[] = { "apiVersion", "kind", "metadata", "spec" };
+        static const char keys[][12] = { "apiVersion", "kind", "metadata", "spec" };
         size_t n = name_of(l), quotes = n > 2 && strchr("\"'", l.text[0]) && l.text[n - 1] == l.text[0];
         _free_ char *key = xstrndup(l.text + quotes, n - 2 * quotes);
         return n == 0 || strchr("{[", l.text[0]) || line_starts_with(l, "--") ||

@@ -102,7 +102,7 @@ static int write_planned(Ask *a) {
 }
 
 static int cover_places(Ask *a) {
-        static const char *const places[] = { "/var/lib", "/var/log", "/var/tmp" };
+        static const char places[][12] = { "/var/lib", "/var/log", "/var/tmp" };
         _cleanup_(storage_places_done) StoragePlaces theirs =
                 storage_binds_of(a->config, a->image->containerd);
         int r = 0;

@@ -40,7 +40,7 @@ static bool find_in_kernels(const Image *i, Driver *ret) {
 }
 
 char *tree_module(const Root *root, const char *tree, const char *kernel, const char *name) {
-        static const char *const flavors[] = { "open", "proprietary", "grid" };
+        static const char flavors[][12] = { "open", "proprietary", "grid" };
         for (size_t i = 0; i < ARRAY_SIZE(flavors); i++) {
                 _free_ char *folder =
                         xasprintf("%s/flavors/%s/lib/modules/%s/extra", tree, flavors[i], kernel);

@@ -62,8 +62,8 @@ static bool is_lenient(const Entry *e) {
 
 /* A name that may be on any disk, and a place that a root volume is not divided into. */
 static bool is_doubtful(const Entry *e) {
-        static const char *const devices[] = { "UUID=",         "LABEL=",   "PARTUUID=", "PARTLABEL=",
-                                               "/dev/disk/by-", "/dev/xvd", "/dev/sd" };
+        static const char devices[][16] = { "UUID=",         "LABEL=",   "PARTUUID=", "PARTLABEL=",
+                                            "/dev/disk/by-", "/dev/xvd", "/dev/sd" };
         static const char *const roots[] = { "/dev/xvda", "/dev/sda" };
         const char *top = e->place + (*e->place == '/');
         _free_ char *first = str_cut(&top, "/");

@@ -29,10 +29,10 @@ void image_done(Image *i) {
 
 static unsigned image_machine(const Root *root) {
         /* kubelet last: people download it by hand, so it may have the wrong architecture. */
-        static const char *const programs[] = { "/usr/lib/systemd/systemd", "/lib/systemd/systemd",
-                                                "/sbin/init", "/usr/bin/bash", "/bin/sh",
-                                                "/usr/bin/nodestrap", "/usr/bin/containerd",
-                                                "/usr/bin/kubelet" };
+        static const char programs[][28] = { "/usr/lib/systemd/systemd", "/lib/systemd/systemd",
+                                             "/sbin/init", "/usr/bin/bash", "/bin/sh",
+                                             "/usr/bin/nodestrap", "/usr/bin/containerd",
+                                             "/usr/bin/kubelet" };
         unsigned machine = 0;
         for (size_t i = 0; i < ARRAY_SIZE(programs) && machine == 0; i++) {
                 _cleanup_(elf_done) Elf e = {};
@@ -49,7 +49,7 @@ static bool has_names(const Root *root, const char *folder) {
 
 /* A removed kernel leaves a directory with modules that no package owns. */
 static bool is_kernel(const Root *root, const char *name) {
-        static const char *const marks[] = { "modules.builtin", "modules.order", "kernel" };
+        static const char marks[][16] = { "modules.builtin", "modules.order", "kernel" };
         return ANY(mark, marks, ARRAY_SIZE(marks), image_has(root, MODULES "/%s/%s", name, *mark));
 }
 
@@ -160,7 +160,7 @@ static char *boot_kernel(const Image *image) {
 
 /* A boot that has chosen one removes the others (awslabs/amazon-eks-ami: resolve-nvidia-driver.sh). */
 static char **find_trees(const Root *root) {
-        static const char *const trees[] = { "/opt/nvidia/current", "/opt/nvidia/lts", "/opt/nvidia/pb" };
+        static const char trees[][20] = { "/opt/nvidia/current", "/opt/nvidia/lts", "/opt/nvidia/pb" };
         char **found = NULL;
         bool chosen = image_has(root, "%s/usr", trees[0]);
         for (size_t i = 0; i < (chosen ? 1 : ARRAY_SIZE(trees)); i++)
@@ -201,7 +201,7 @@ bool image_is_running(const Root *root) {
 }
 
 int image_open(const Root *root, bool running, Image *ret, Diag *diag) {
-        static const char *const folders[] = { "/usr/bin", "/usr/sbin", "/bin", "/sbin" };
+        static const char folders[][12] = { "/usr/bin", "/usr/sbin", "/bin", "/sbin" };
         if (!ANY(folder, folders, ARRAY_SIZE(folders), has_names(root, *folder)))
                 return diag_error(diag, -ENOENT, CAUSE_USAGE,
                                   "%s has no programs, so it is not the root directory of an image. Mount "

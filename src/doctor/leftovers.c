@@ -10,8 +10,8 @@
 #define SHOWN       4u /* paths in a message */
 
 static bool has_drop_in(const Root *root, const char *unit) {
-        static const char *const folders[] = { "/etc/systemd/system", "/usr/lib/systemd/system",
-                                               "/usr/local/lib/systemd/system", "/lib/systemd/system" };
+        static const char folders[][32] = { "/etc/systemd/system", "/usr/lib/systemd/system",
+                                            "/usr/local/lib/systemd/system", "/lib/systemd/system" };
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
                 _free_ char *path = xasprintf("%s/%s.d/10-nodestrap.conf", folders[i], unit), *target = NULL;
                 if (root_exists(root, path) > 0 &&

@@ -89,10 +89,10 @@ void look_well(Look *l, const Need *need, const char *code, const char *found) {
 
 bool look_is_later(Look *l, const Need *need, const char *code) {
         /* The container toolkit is versioned apart from the driver, so the image itself has it. */
-        static const char *const driver[] = { "nvidia", "nv-", "libnvidia", "libcuda", "nvlsm", "neuron",
-                                              "set-nvidia-", "gdrdrv", "fabricmanager.cfg" };
-        static const char *const toolkit[] = { "nvidia-ctk", "nvidia-container-", "nvidia-cdi-",
-                                               "libnvidia-container" };
+        static const char driver[][20] = { "nvidia", "nv-", "libnvidia", "libcuda", "nvlsm", "neuron",
+                                           "set-nvidia-", "gdrdrv", "fabricmanager.cfg" };
+        static const char toolkit[][20] = { "nvidia-ctk", "nvidia-container-", "nvidia-cdi-",
+                                            "libnvidia-container" };
         const char *base = path_last(need->name);
         bool brought = ANY(prefix, driver, ARRAY_SIZE(driver), startswith(base, *prefix)) &&
                        !ANY(prefix, toolkit, ARRAY_SIZE(toolkit), startswith(base, *prefix));

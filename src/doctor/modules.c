@@ -128,7 +128,7 @@ typedef struct Finding {
 /* A file in the directories of installers that depmod has not listed. */
 static bool lies_unlisted(const Look *l, const char *kernel, const char *name) {
         static const char *const folders[] = { "extra", "updates", "updates/dkms", "weak-updates" };
-        static const char *const ends[] = { "", ".xz", ".zst", ".gz" };
+        static const char ends[][8] = { "", ".xz", ".zst", ".gz" };
         for (size_t i = 0; i < ARRAY_SIZE(folders) * ARRAY_SIZE(ends); i++)
                 if (image_has(l->root, MODULES "/%s/%s/%s.ko%s", kernel, folders[i / ARRAY_SIZE(ends)], name,
                               ends[i % ARRAY_SIZE(ends)]))

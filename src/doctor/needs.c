@@ -37,7 +37,7 @@ static void want(const Question *q, NeedKind kind, const char *name, Cause cause
 
 /* The kernel and systemd make these at each boot. */
 static bool is_volatile(const char *path) {
-        static const char *const folders[] = { "/run/", "/var/run/", "/dev/", "/proc/", "/sys/", "/tmp/" };
+        static const char folders[][12] = { "/run/", "/var/run/", "/dev/", "/proc/", "/sys/", "/tmp/" };
         return ANY(f, folders, ARRAY_SIZE(folders), startswith(path, *f));
 }
 

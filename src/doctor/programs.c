@@ -85,7 +85,7 @@ static void read_configuration(const Root *root, const char *path, bool include,
 }
 
 char **library_directories(const Image *image) {
-        static const char *const standard[] = { "/lib64", "/usr/lib64", "/lib", "/usr/lib" };
+        static const char standard[][12] = { "/lib64", "/usr/lib64", "/lib", "/usr/lib" };
         const char *triplet = image->machine == ELF_X86_64    ? "x86_64-linux-gnu"
                               : image->machine == ELF_AARCH64 ? "aarch64-linux-gnu"
                                                               : NULL;

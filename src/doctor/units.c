@@ -45,7 +45,7 @@ static void fails_to_start(Check *c) {
 
 /* ---- its settings ---- */
 
-static const char *const starters[] = { "ExecCondition", "ExecStartPre", "ExecStart", "EnvironmentFile" };
+static const char starters[][16] = { "ExecCondition", "ExecStartPre", "ExecStart", "EnvironmentFile" };
 #define MAIN_STARTER 2u                 /* ExecStart=, the last command of these */
 #define ENVIRONMENTS 3u
 

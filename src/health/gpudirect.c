@@ -40,7 +40,7 @@ static char *memory_provider(const Root *root) {
 }
 
 static bool gdrcopy_installed(const Root *root) {
-        static const char *const libraries[] = {
+        static const char libraries[][44] = {
                 "/usr/lib64/libgdrapi.so.2",
                 "/usr/lib/x86_64-linux-gnu/libgdrapi.so.2",
                 "/usr/lib/aarch64-linux-gnu/libgdrapi.so.2",

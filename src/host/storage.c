@@ -43,7 +43,7 @@ static void place_add(StoragePlaces *p, const char *path, const char *name, cons
  * snapshots/…). btrfs and zfs need their own file system there, devmapper keeps only numbers. The content
  * store has no path of its own (plugins/content/local/plugin/plugin.go). A state in /run is not on a disk. */
 StoragePlaces storage_binds_of(const Config *config, const char *containerd) {
-        static const char *const snapshotters[] = { "overlayfs", "native", "erofs", "blockfile" };
+        static const char snapshotters[][12] = { "overlayfs", "native", "erofs", "blockfile" };
         _cleanup_(json_decrefp) json_t *flags = json_object();
         _strv_ char **words = kubelet_words(config->kubelet.flags);
         const json_t *toml = containerd_settings(config, containerd),
@@ -265,7 +265,7 @@ static int look_at_directories(const Root *root, const Config *config, Host *h, 
 }
 
 static int find_programs(const Root *root, Storage *s, Diag *diag) {
-        static const char *const programs[] = { "cp", "mdadm", "mkfs.ext4", "mkfs.xfs" };
+        static const char programs[][12] = { "cp", "mdadm", "mkfs.ext4", "mkfs.xfs" };
 
         for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
                 int r = root_program(root, programs[i]);

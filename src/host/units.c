@@ -73,7 +73,7 @@ static bool is_masked(const Root *root, const char *unit) {
 }
 
 bool unit_is_on(const Root *root, const char *unit) {
-        static const char *const targets[] = { "multi-user", "sysinit", "basic", "graphical" };
+        static const char targets[][12] = { "multi-user", "sysinit", "basic", "graphical" };
         for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
                 _free_ char *wants = xasprintf(UNIT_DIR "/%s.target.wants", targets[i]);
                 _strv_ char **enabled = root_names(root, wants);

@@ -59,7 +59,7 @@ static int read_boot(NetEvent *e) {
 }
 
 /* systemd.network(5): of files with one name the first of these counts */
-static const char *const places[] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
+static const char places[][16] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
 
 static char **drop_ins_of(const Root *root, const char *name) {
         char **found = NULL;

@@ -289,7 +289,7 @@ int nvml_uuid(NvmlDevice device, NvmlUuid *ret) {
 /* ---- fabric ---- */
 
 const char *nvml_fabric_state_to_string(NvmlFabricState state) {
-        static const char *const names[] = { "Not Supported", "Not Started", "In Progress", "Completed" };
+        static const char names[][16] = { "Not Supported", "Not Started", "In Progress", "Completed" };
         return (size_t)state < ARRAY_SIZE(names) ? names[state] : NULL;
 }
 

@@ -261,7 +261,7 @@ static json_t *images_of(const json_t *settings, const Choice *c, const char *ke
 /* From 2.1 on containerd pulls by the transfer service unless a setting prevents it
  * (internal/cri/config/config.go: CheckLocalImagePullConfigs()). */
 static bool uses_transfer(const json_t *all, const Choice *c) {
-        static const char *const tables[] = { "mirrors", "configs", "auths" };
+        static const char tables[][8] = { "mirrors", "configs", "auths" };
         const json_t *images = find_plugin(all, c->schema == 2 ? CRI_2 : IMAGES_3),
                      *snapshots = c->schema == 2 ? json_object_get(images, "containerd") : images,
                      *downloads = json_object_get(images, "max_concurrent_downloads");

@@ -7,7 +7,7 @@
 #define GROUP "network"
 
 /* amzn/amzn-drivers: kernel/linux/efa/conf/efa.conf */
-static const char *const modules[] = { "ib_core", "ib_uverbs", "efa" };
+static const char modules[][12] = { "ib_core", "ib_uverbs", "efa" };
 
 bool plan_uses_efa(const Config *config, const Host *host) {
         const InstanceOptions *o = &config->instance;

@@ -74,8 +74,8 @@ static int64_t threshold(const Expected *e, const char *signal, int64_t capacity
 
 /* Where the user sets reservations; else they are ours or those of a file of the image. */
 static const char *config_reserves(const Config *config) {
-        static const char *const keys[] = { "kubeReserved", "systemReserved", "evictionHard",
-                                            "reservedSystemCPUs" };
+        static const char keys[][20] = { "kubeReserved", "systemReserved", "evictionHard",
+                                         "reservedSystemCPUs" };
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
                 if (json_object_get(config->kubelet.config, keys[i]))
                         return "spec.kubelet.config";

@@ -25,7 +25,7 @@ typedef enum Must {
 } Must;
 
 static void add_option(Stack *s, Must must, const char *name, const char *value) {
-        static const char *const marks[] = { "", "??", "?", "" };
+        static const char marks[][4] = { "", "??", "?", "" };
         strv_push(&s->options, xasprintf("NVreg_%s=%s", name, value));
         if (must != MUST_NOTHING)
                 strv_push(&s->parameters, xasprintf("%s=%s%s", name, value, marks[must]));
@@ -98,9 +98,9 @@ static void warn_of_imex(const Stack *s) {
 }
 
 static bool asks_for_something(const Config *config) {
-        static const char *const keys[] = { NVIDIA_PATH ".fabric.gate", NVIDIA_PATH ".fabric.timeout",
-                                            NVIDIA_PATH ".health", NVIDIA_PATH ".memoryMode",
-                                            NVIDIA_PATH ".gpuDirect", NVIDIA_PATH ".prove" };
+        static const char keys[][40] = { NVIDIA_PATH ".fabric.gate", NVIDIA_PATH ".fabric.timeout",
+                                         NVIDIA_PATH ".health", NVIDIA_PATH ".memoryMode",
+                                         NVIDIA_PATH ".gpuDirect", NVIDIA_PATH ".prove" };
         const Nvidia *n = &config->nvidia;
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
                 if (config_says(config, keys[i]))

@@ -299,8 +299,8 @@ static bool is_user(const Stores *s, const StorageBind *bind, const char *unit) 
 static void add_stops(Plan *plan, const Stores *s, const char *mounted, const BindStep *binds, size_t n,
                       char ***ret_ids) {
         /* each uses the next */
-        static const char *const units[] = { "kubelet.service", "containerd.service",
-                                             "soci-snapshotter.service" };
+        static const char units[][28] = { "kubelet.service", "containerd.service",
+                                          "soci-snapshotter.service" };
         _free_ char *before = xasprintf("mount:%s", mounted);
         for (size_t u = 0; u < ARRAY_SIZE(units); u++) {
                 StepState state = STEP_KEEP;

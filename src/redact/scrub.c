@@ -208,7 +208,7 @@ static Span find_token(const char *p, size_t room, const char **measured) {
 
 /* Behind a scheme of the Authorization header, unless it looks like a word of a sentence. */
 static Span find_credentials(const char *p, size_t room) {
-        static const char *const schemes[] = { "Bearer ", "Basic ", "AWS4-HMAC-SHA256 " };
+        static const char schemes[][20] = { "Bearer ", "Basic ", "AWS4-HMAC-SHA256 " };
         for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
                 size_t n = strlen(schemes[i]);
                 if (!begins(p, room, schemes[i]))

@@ -8,10 +8,10 @@
 
 /* registry.headers and registry.configs.*.auth of containerd; headers of the static pod URL of kubelet;
  * process.env of an OCI spec. */
-static const char *const secret_keys[] = { "identitytoken", "header", "headers", "staticPodURLHeader",
-                                           "env" };
+static const char secret_keys[][20] = { "identitytoken", "header", "headers", "staticPodURLHeader",
+                                        "env" };
 /* X-Amz-Security-Token, AWS_SECRET_ACCESS_KEY, client-key-data */
-static const char *const secret_ends[] = {
+static const char secret_ends[][16] = {
         "tokens",     "secrets",   /* these two may also count something: tokens=3 */
         "password",   "passwd",    "passphrase", "pass",       "pwd",        "token",      "secret",
         "access_key", "accesskey", "apikey",     "api_key",    "api-key",    "private_key", "privatekey",

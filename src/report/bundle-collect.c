@@ -45,7 +45,7 @@ static const char *const driver_files[] = {
 };
 
 /* At the top of the bundle. */
-static const char *const own_files[] = {
+static const char own_files[][36] = {
         RUN_DIR "/status.json", RUN_DIR "/metrics.prom", "-" RUN_DIR "/joined.json",
         "-" RUN_DIR "/joined.prom", "-" RUN_DIR "/plan.txt", "-" RUN_DIR "/plan-config.txt",
         "-" RUN_DIR "/plan-devices.txt", "-" RUN_DIR "/plan-run.txt", "-" RUN_DIR "/devices.json",
@@ -53,7 +53,7 @@ static const char *const own_files[] = {
 };
 
 /* Names, modes, sizes and times for listing.txt, without contents. */
-static const char *const directories[] = {
+static const char directories[][40] = {
         RUN_DIR, "/run/nodestrap/started", "/run/nodestrap/events", "/run/eks/nodeadm", "/run/nodeadm",
         "/var/lib/nodestrap", "/etc/eks", "/etc/eks/nodeadm.d", "/etc/eks/image-credential-provider",
         "/etc/kubernetes/kubelet", "/etc/kubernetes/kubelet/config.json.d", "/etc/containerd",

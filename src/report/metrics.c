@@ -101,7 +101,7 @@ static void metrics_times(Text *t, const Status *s) {
 
 /* The critical path of kubelet, by part of the boot. */
 static void metrics_chain(Text *t, const Status *s) {
-        static const char *const links[] = { "config", "devices", "run", "cloud-init" };
+        static const char links[][12] = { "config", "devices", "run", "cloud-init" };
         if (!s->path || !s->path->id)
                 return;
         metric_head(t, "critical_path_seconds", "seconds of each part on the way to the start of kubelet");

@@ -215,7 +215,7 @@ static void remove_network_files(Making *m, const char *name, char *const *files
 /* Our file has another name than that of amazon-ec2-net-utils, so networkd would miss the drop-ins of the
  * image (awslabs/amazon-eks-ami#2623). Of one name /etc counts, then /run (systemd.network(5)). */
 static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) {
-        static const char *const folders[] = { "/etc/", "/run/", "/" };
+        static const char folders[][8] = { "/etc/", "/run/", "/" };
         for (size_t k = 0; k < ARRAY_SIZE(folders); k++)
                 for (char *const *from = f->drop_ins; from && *from; from++) {
                         const char *slash = strrchr(*from, '/');
