@@ -46,7 +46,10 @@ table == "instance-types" {
         if (n == 1) print "const InstanceType instance_types[] = {"
         step = split($7, cards, ":") == 2 ? cards[2] : 1
         if ($7 !~ /^([0-9]*|[0-9]+:[1-9])$/) fail("neither cards nor cards:step: " $7)
-        print "        { " word($1) ", " letters(one_of("nvswitch", $11)) ", " letters(one_of("arch", $12)) ", " number($2, 0) ", " number($3, 0) ", " number($4, 0) ", " word($5) ", " word($6) ", " \
+        if (length($5) > 20) fail($5 " is too long for InstanceType")
+        if ($6 !~ /^(10de:[0-9a-f]+(\|10de:[0-9a-f]+)?)?$/) fail("not 10de:device or two of them: " $6)
+        devices = $6; gsub(/10de:/, "0x", devices); sub(/\|/, ", ", devices)
+        print "        { " word($1) ", " letters(one_of("nvswitch", $11)) ", " letters(one_of("arch", $12)) ", " letters(word($5)) ", { " devices " }, " number($2, 0) ", " number($3, 0) ", " number($4, 0) ", " \
               number(cards[1], -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " number($13, -1) ", " hex($14) ", " step ", " (one_of("listing", $15) == "NULL" ? "false" : "true") " },"
 }
 table == "gpus" {

@@ -261,8 +261,7 @@ char **image_types(const Image *image, char **ret_why) {
              neuron = brings(image, image_has_neuron);
         for (size_t i = 0; i < n_instance_types; i++) {
                 const InstanceType *t = &instance_types[i];
-                bool wanted = t->gpu_pci ? nvidia
-                                         : neuron && t->gpu_model && startswith(t->gpu_model, "aws-");
+                bool wanted = *t->gpu_devices ? nvidia : neuron && startswith(t->gpu_model, "aws-");
                 bool known = *t->arch || image->machine == EM_NONE;
                 if (wanted && known && image_serves(image, t->name))
                         strv_add(image_drives(image, t->name) ? &types : &unknown, t->name);

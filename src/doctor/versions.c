@@ -26,8 +26,7 @@ static void check_settle(Check *check, Cause cause, char **types) {
 
 static unsigned gpu_of(const char *type) {
         const InstanceType *t = instance_type_find(type);
-        const char *colon = t && t->gpu_pci ? strchr(t->gpu_pci, ':') : NULL;
-        return colon ? (unsigned)strtoul(colon + 1, NULL, 16) : 0;
+        return t ? *t->gpu_devices : 0;
 }
 
 /* NULL: not known */

@@ -133,7 +133,7 @@ void take_census(const Config *config, Host *h) {
                     xasprintf("%s; %s", h->gpus.doubt,
                               endswith(h->gpus.doubt, ONLY_ROOT) ? "run nodestrap as root to find out"
                                                                  : ADVICE));
-        if (t && t->gpu_pci)
+        if (t && *t->gpu_devices)
                 count_part(h, PART_GPU, h->gpus.expected, by);
         count_switches(h, t, by);
         count_part(h, PART_NEURON, h->neuron.expected, by);

@@ -45,11 +45,8 @@ bool requirement_misses(const Requirement *r, const char *version) {
                version_compare(version, r->before) < 0;
 }
 
-/* The first of "10de:31c2|10de:31c3". */
 static const GpuModel *model_of_type(const InstanceType *t) {
-        unsigned vendor, device;
-        return t && t->gpu_pci && sscanf(t->gpu_pci, "%x:%x", &vendor, &device) == 2 ? gpu_model_find(device)
-                                                                                     : NULL;
+        return t ? gpu_model_find(*t->gpu_devices) : NULL;
 }
 
 static const GpuModel *common_model(const Host *h) {
@@ -92,8 +89,8 @@ static GpuClass class_of_type(const InstanceType *t) {
                 { "nvl5-host",    GPU_CLASS_NVLINK5  },
                 { "nvl5-offhost", GPU_CLASS_TRAY     },
         };
-        return !t->gpu_pci ? GPU_CLASS_NONE
-                           : PICK(w, words, ARRAY_SIZE(words), streq(w->nvswitch, t->nvswitch), w->class,
+        return !*t->gpu_devices ? GPU_CLASS_NONE
+                                : PICK(w, words, ARRAY_SIZE(words), streq(w->nvswitch, t->nvswitch), w->class,
                                   GPU_CLASS_SINGLE);
 }
 
@@ -167,7 +164,7 @@ static void cross_check(Host *h, const Unread *unread) {
                                      class_shows[g->class], gpu_class_to_string(g->class),
                                      missing_devices(h, wanted, unread->text));
         g->class = wanted;
-        g->expected = t && t->gpu_pci && t->gpus ? t->gpus : g->count;
+        g->expected = t && *t->gpu_devices && t->gpus ? t->gpus : g->count;
 }
 
 bool image_has_module(const Root *root, const char *kernel, const char *name) {
@@ -262,7 +259,7 @@ void detect_neuron(const Root *root, Host *h) {
         const InstanceType *t = machine_type(h);
         Neuron *n = &h->neuron;
         n->count = n->expected = count_devices(h, pci_is_neuron);
-        if (t && t->gpu_model && startswith(t->gpu_model, "aws-") && t->gpus > 0)
+        if (t && startswith(t->gpu_model, "aws-") && t->gpus > 0)
                 n->expected = t->gpus;
         n->driver = n->expected > 0 && (image_assumed(h) || image_has_neuron(root, h->kernel));
 }

@@ -196,12 +196,12 @@ typedef struct Shortfall { Cause cause; char *text; } Shortfall;
 /* reserved huge pages of a NUMA node */
 typedef struct PagePool { uint64_t size; int node; uint64_t count; } PagePool;
 
-/* conf/instance-types.csv; zero, NULL and "": not known. Arrays, since each start would relocate pointers. */
+/* conf/instance-types.csv; zero and "": not known. Arrays, since each start would relocate pointers. */
 typedef struct InstanceType {
-        char name[20], nvswitch[14], arch[8];   /* nvswitch: none | pci | nvl5-host | nvl5-offhost */
+        char name[20], nvswitch[13], arch[7];   /* nvswitch: none | pci | nvl5-host | nvl5-offhost */
+        char gpu_model[21];             /* "nvidia-h100-80gb", "aws-…", "" */
+        uint16_t gpu_devices[2];        /* NVIDIA's PCI devices: 0x2330, and an alternative; or 0 */
         uint16_t vcpus, memory_gib, gpus;
-        const char *gpu_model;          /* "nvidia-h100-80gb", "aws-…", NULL */
-        const char *gpu_pci;            /* "10de:2330", alternatives behind '|' */
         int16_t network_cards, max_efa, disks;  /* -1: not known */
         uint16_t disk_gb;
         int16_t numa_nodes;             /* with CPUs; -1: not known */
@@ -221,7 +221,7 @@ bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_address
 unsigned network_cards_find(const char *type);
 /* conf/network-cards.csv: the cards first, first + step, … up to last */
 typedef struct NetworkCards {
-        const char *type;
+        char type[20];
         uint8_t first, last, step;
         bool efa, ena;                  /* what they take: EFA devices, interfaces with addresses */
         uint16_t efa_gbps, ena_gbps;    /* at most; 0: not known */

@@ -216,7 +216,8 @@ static json_t *nic_json(const Nic *n) {
 /* A missing key is not known. */
 static json_t *expected_json(const InstanceType *t) {
         return OBJECT({ "vcpus", number_from(1, t->vcpus) }, { "memoryGib", number_from(1, t->memory_gib) },
-                      { "gpus", number_from(1, t->gpus) }, { "gpuModel", json_string(t->gpu_model) },
+                      { "gpus", number_from(1, t->gpus) },
+                      { "gpuModel", *t->gpu_model ? json_string(t->gpu_model) : NULL },
                       { "networkCards", number_from(0, t->network_cards) },
                       { "maxEfa", number_from(0, t->max_efa) }, { "disks", number_from(0, t->disks) },
                       { "diskGb", t->disks >= 0 ? number(t->disk_gb) : NULL },

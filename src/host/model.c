@@ -39,10 +39,10 @@ static void add_devices(Host *h, const char *name, unsigned count) {
 }
 
 static void add_gpus(Host *h, const InstanceType *t) {
-        PciDevice gpu = { .class = 0x030200 };
-        if (t->gpu_model && startswith(t->gpu_model, "aws-"))
+        PciDevice gpu = { .class = 0x030200, .vendor = 0x10de, .device = *t->gpu_devices };
+        if (startswith(t->gpu_model, "aws-"))
                 add_devices(h, t->gpu_model, t->gpus);
-        if (!t->gpu_pci || sscanf(t->gpu_pci, "%x:%x", &gpu.vendor, &gpu.device) != 2)
+        if (!gpu.device)
                 return;         /* ids of other accelerators are unknown */
         gpu.subsystem_device = t->gpu_subsystem;
         gpu.subsystem_vendor = t->gpu_subsystem ? gpu.vendor : 0;
@@ -68,7 +68,7 @@ static void add_network(Host *h, const InstanceType *t) {
         if (t && t->max_efa > 0)
                 add_devices(h, "efa", (unsigned)t->max_efa);
         /* one for each GPU, as in awsdocs/amazon-eks-user-guide, ml-eks-nvidia-ultraserver.adoc */
-        if (t && t->max_efa < 0 && t->network_cards != 1 && t->gpu_pci)
+        if (t && t->max_efa < 0 && t->network_cards != 1 && *t->gpu_devices)
                 add_devices(h, "efa", t->gpus ?: 1);
         if (t && t->max_efa != 0)
                 assume(h, "efa");       /* the launch template decides */
@@ -205,7 +205,7 @@ static int add_programs(const Root *root, Host *h, const HostOptions *o, Diag *d
                 return 0;               /* host_detect() finds them */
         }
         /* As on the EKS AMI for such a type. */
-        h->nvidia_runtime = h->type && h->type->gpu_pci;
+        h->nvidia_runtime = h->type && *h->type->gpu_devices;
         h->soci_snapshotter = true;
         h->image_credential_provider = xstrdup(ECR_PROVIDER);
         assume(h, "programs");

@@ -25,7 +25,7 @@ extern const Requirement requirements[];
 extern const size_t n_requirements;
 
 /* Device places on the PCI bus in domain 0: "10:1c.0|10:1d.0". Sorted by type and part. */
-typedef struct PciLayout { const char *type, *part, *addresses; } PciLayout;
+typedef struct PciLayout { char type[20], part[8]; const char *addresses; } PciLayout;
 extern const PciLayout pci_layout[];
 extern const size_t n_pci_layout;
 

@@ -27,7 +27,7 @@ static bool is_needed(const Config *config, const Host *host, Cause cause) {
 
 void plan_census(Plan *plan, const Config *config, const Host *host) {
         bool accelerated = host->gpus.class != GPU_CLASS_NONE || host->neuron.expected > 0 ||
-                           (host->type && host->type->gpu_model);
+                           (host->type && *host->type->gpu_model);
         if (!accelerated && !host->type && config->instance.expected_efa == 0 &&
             !config->cluster.expect_devices)
                 return;

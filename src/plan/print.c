@@ -38,8 +38,8 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
         add_count(t, gpus, "GPU");
         if (gpus > 0)
                 text_add(t, " (%s%sclass %s)",
-                         host->type && host->type->gpu_model ? host->type->gpu_model : "",
-                         host->type && host->type->gpu_model ? ", " : "",
+                         host->type ? host->type->gpu_model : "",
+                         host->type && *host->type->gpu_model ? ", " : "",
                          gpu_class_to_string(host->gpus.class));
         add_count(t, host->neuron.count, "Neuron device");
         add_count(t, host_efa(host), "EFA device");

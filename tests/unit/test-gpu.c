@@ -85,18 +85,18 @@ TEST(what_can_be_divided_has_profiles) {
         }
 }
 
-/* "10de:31c2|10de:31c3": each of them is in the table, and its board is what the type has. */
+/* 0x31c2 and 0x31c3: each of them is in the table, and its board is what the type has. */
 TEST(every_gpu_of_an_instance_type_has_a_model) {
         size_t n = n_instance_types;
         const InstanceType *all = instance_types;
         for (const InstanceType *t = all; t < all + n; t++)
-                for (const char *p = t->gpu_pci; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL) {
-                        const GpuModel *m = startswith(p, "10de:") ? gpu_model_find((unsigned)strtoul(p + 5, NULL, 16)) : NULL;
+                for (size_t i = 0; i < ARRAY_SIZE(t->gpu_devices) && t->gpu_devices[i]; i++) {
+                        const GpuModel *m = gpu_model_find(t->gpu_devices[i]);
                         if (!m)
-                                FAIL("%s: %s is not in conf/gpus.csv", t->name, p);
+                                FAIL("%s: %04x is not in conf/gpus.csv", t->name, t->gpu_devices[i]);
                         const char *name = t->gpu_model + strlen("nvidia-");
                         if (!startswith(name, m->name) || !strchr("-", name[strlen(m->name)]))
-                                FAIL("%s: its model %s is not the %s that conf/gpus.csv has for %s", t->name, t->gpu_model, m->name, p);
+                                FAIL("%s: its model %s is not the %s that conf/gpus.csv has for %04x", t->name, t->gpu_model, m->name, t->gpu_devices[i]);
                         if (streq(t->nvswitch, "pci"))
                                 ASSERT_EQ(m->board, GPU_CLASS_NVSWITCH);
                         if (streq(t->nvswitch, "nvl5-host"))
@@ -122,8 +122,8 @@ static unsigned count_addresses(const PciLayout *l) {
 TEST(layouts_have_as_many_devices_as_their_types) {
         for (const PciLayout *l = pci_layout; l < pci_layout + n_pci_layout; l++) {
                 const InstanceType *t = instance_type_find(l->type);
-                ASSERT_TRUE(t && t->gpu_pci);
-                const GpuModel *m = gpu_model_find((unsigned)strtoul(t->gpu_pci + 5, NULL, 16));
+                ASSERT_TRUE(t && *t->gpu_devices);
+                const GpuModel *m = gpu_model_find(*t->gpu_devices);
                 unsigned want = streq(l->part, "gpu") ? t->gpus : streq(l->part, "efa") ? (unsigned)t->max_efa : m->switches;
                 if (count_addresses(l) != want)
                         FAIL("%s: %u addresses of %s, want %u", l->type, count_addresses(l), l->part, want);

@@ -1136,7 +1136,7 @@ TEST(every_type_of_the_table_has_a_model) {
                 ASSERT_TRUE(h->modelled && h->type == &all[i] && h->assumed);
                 ASSERT_TRUE(h->cpus > 0 && (all[i].vcpus == 0 || h->cpus == all[i].vcpus));
                 ASSERT_TRUE(h->kubelet_version && h->containerd_version && h->instance.id && h->instance.private_dns_name);
-                if (all[i].gpu_pci)
+                if (*all[i].gpu_devices)
                         ASSERT_EQ(count_pci(h, 0x10de, 0x0302), all[i].gpus ?: 1);
                 else
                         ASSERT_EQ(count_pci(h, 0x10de, 0x0302), 0);
@@ -1149,8 +1149,8 @@ TEST(every_type_of_the_table_has_a_model) {
                 };
                 for (size_t k = 0; k < ARRAY_SIZE(classes); k++)
                         if (streq(all[i].nvswitch, classes[k].word))
-                                ASSERT_EQ(h->gpus.class, all[i].gpu_pci ? classes[k].class : GPU_CLASS_NONE);
-                ASSERT_TRUE(!h->gpus.doubt && h->n_shortfalls == 0 && !h->gpus.model == !all[i].gpu_pci);
+                                ASSERT_EQ(h->gpus.class, *all[i].gpu_devices ? classes[k].class : GPU_CLASS_NONE);
+                ASSERT_TRUE(!h->gpus.doubt && h->n_shortfalls == 0 && !h->gpus.model == !*all[i].gpu_devices);
                 ASSERT_EQ(h->n_nodes, all[i].numa_nodes > 0 ? all[i].numa_nodes : 1);
                 ASSERT_TRUE(h->n_pools >= 2 && h->page_size == 2 << 20);
                 r.host = host_free(r.host);

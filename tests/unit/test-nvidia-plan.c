@@ -201,9 +201,9 @@ TEST(every_type_has_a_plan_in_its_order) {
                 check_common(&b);
                 ASSERT_TRUE(has(&b, "check-machine:devices"));
                 ASSERT_EQ(has(&b, "check-efa:efa"), host_efa(&b.s.host) > 0);
-                ASSERT_EQ(has(&b, "load-module:nvidia"), all[i].gpu_pci != NULL);
-                nvidia += all[i].gpu_pci != NULL;
-                if (all[i].gpu_pci)
+                ASSERT_EQ(has(&b, "load-module:nvidia"), *all[i].gpu_devices != 0);
+                nvidia += *all[i].gpu_devices != 0;
+                if (*all[i].gpu_devices)
                         check_nvidia(&b, &all[i]);
         }
         ASSERT_TRUE(nvidia > 60);

@@ -62,8 +62,8 @@ TEST(instance_types_are_sorted_and_found) {
         for (size_t i = 0; i < n; i++) {
                 ASSERT_TRUE(i == 0 || strcmp(all[i - 1].name, all[i].name) < 0);
                 ASSERT_TRUE(instance_type_find(all[i].name) == &all[i]);
-                ASSERT_TRUE(!all[i].gpus || all[i].gpu_model);
-                ASSERT_TRUE(!all[i].gpu_pci == !(all[i].gpu_model && startswith(all[i].gpu_model, "nvidia-")));
+                ASSERT_TRUE(!all[i].gpus || *all[i].gpu_model);
+                ASSERT_TRUE(!*all[i].gpu_devices == !startswith(all[i].gpu_model, "nvidia-"));
                 ASSERT_TRUE(all[i].nvswitch);
         }
         ASSERT_TRUE(!instance_type_find("m5.large"));
@@ -77,7 +77,7 @@ TEST(p5) {
         ASSERT_EQ(t->memory_gib, 2048);
         ASSERT_EQ(t->gpus, 8);
         ASSERT_STREQ(t->gpu_model, "nvidia-h100-80gb");
-        ASSERT_STREQ(t->gpu_pci, "10de:2330");
+        ASSERT_EQ(*t->gpu_devices, 0x2330);
         ASSERT_EQ(t->network_cards, 32);
         ASSERT_EQ(t->max_efa, 32);
         ASSERT_EQ(t->disks, 8);
@@ -90,7 +90,7 @@ TEST(p5) {
 TEST(p3) {
         const InstanceType *t = instance_type_find("p3.16xlarge");
         ASSERT_EQ(t->gpus, 8);
-        ASSERT_STREQ(t->gpu_pci, "10de:1db1");
+        ASSERT_EQ(*t->gpu_devices, 0x1db1);
         ASSERT_STREQ(t->nvswitch, "none");      /* NVLink from GPU to GPU */
         ASSERT_EQ(t->max_efa, 0);
         ASSERT_EQ(t->disks, 0);
@@ -151,10 +151,11 @@ TEST(what_is_not_known_is_not_zero) {
         ASSERT_EQ(t->gpus, 4);
         ASSERT_EQ(t->disks, -1);
         ASSERT_EQ(t->numa_nodes, -1);
-        ASSERT_STREQ(t->gpu_pci, "10de:31c2|10de:31c3");
+        ASSERT_EQ(t->gpu_devices[0], 0x31c2);
+        ASSERT_EQ(t->gpu_devices[1], 0x31c3);
         t = instance_type_find("hpc6a.48xlarge");
         ASSERT_EQ(t->disks, 0);
-        ASSERT_TRUE(!t->gpu_model);
+        ASSERT_TRUE(!*t->gpu_model);
         ASSERT_TRUE(!*instance_type_find("trn2.3xlarge")->arch);
 }
 
