@@ -112,7 +112,7 @@ void bind_timespan(const Field *f, const json_t *value, void *into) {
 }
 
 void bind_gates(const Field *f, const json_t *value, void *into) {
-        for (const Field *gate = f->fields; gate->key; gate++)
+        for (const Field *gate = f->fields; *gate->key; gate++)
                 *(bool *)((char *)into + gate->offset) = json_is_true(json_object_get(value, gate->key));
 }
 

@@ -36,7 +36,7 @@ static void bind_value(const Field *f, const json_t *value, Config *c) {
 
 /* Also of fields that the document does not have, for their defaults. */
 static void bind_fields(const Field *fields, const json_t *map, Config *c) {
-        for (const Field *f = fields; f->key; f++) {
+        for (const Field *f = fields; *f->key; f++) {
                 const json_t *value = json_object_get(map, f->key);
                 if (f->type == FIELD_MAP)
                         bind_fields(f->fields, value, c);
@@ -80,7 +80,7 @@ static void variables_free(Variable *list, size_t n) {
 
 /* Frees what bind_value() allocated. */
 static void release_fields(const Field *fields, Config *c) {
-        for (const Field *f = fields; f->key; f++) {
+        for (const Field *f = fields; *f->key; f++) {
                 void *in = (char *)c + f->offset;
                 if (f->type == FIELD_MAP)
                         release_fields(f->fields, c);

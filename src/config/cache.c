@@ -65,7 +65,7 @@ static json_t *without_empty(const Field *f, const json_t *value);
 static json_t *map_without_empty(const Field *fields, const json_t *map) {
         json_t *all = json_object(), *member;
         const char *key;
-        for (const Field *f = fields; f->key; f++) {
+        for (const Field *f = fields; *f->key; f++) {
                 member = json_object_get(map, f->key);
                 json_object_set_new(all, f->key, member ? without_empty(f, member) : NULL);
         }

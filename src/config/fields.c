@@ -338,14 +338,14 @@ const Field nodeconfig_fields[] = {
 };
 
 const Field *fields_find(const Field *fields, const char *key) {
-        while (fields->key && !streq(fields->key, key))
+        while (*fields->key && !streq(fields->key, key))
                 fields++;
-        return fields->key ? fields : NULL;
+        return *fields->key ? fields : NULL;
 }
 
 /* The path of the key, wherever it is in the tree. */
 static char *find_elsewhere(const Field *fields, const char *key, const char *prefix) {
-        for (; fields->key; fields++) {
+        for (; *fields->key; fields++) {
                 _free_ char *path = xasprintf("%s%s%s", prefix, *prefix ? "." : "", fields->key);
                 if (streq(fields->key, key))
                         return TAKE_PTR(path);
@@ -365,7 +365,7 @@ char *fields_suggest(const Field *fields, const char *key) {
         if (own)
                 return xstrdup((*own)[1]);
         Nearest near = { .text = key };
-        for (; fields->key; fields++)
+        for (; *fields->key; fields++)
                 nearest_try(&near, fields->key);
         return near.best ? xstrdup(near.best) : find_elsewhere(nodeconfig_fields, key, "");
 }

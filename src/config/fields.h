@@ -30,22 +30,21 @@ typedef enum FieldFlags {
 } FieldFlags;
 
 typedef struct Field Field;
-/* The order of members is that in the rows of fields.c. */
-struct Field {                          /* NOLINT(clang-analyzer-optin.performance.Padding) */
-        const char *key;                /* NULL: the row of elements of a dict or list */
+struct Field {
         FieldType type;
-        const char *doc;                /* one line, for the schema */
         FieldFlags flags;
+        char key[24];                   /* "": the row of elements of a dict or list */
+        const char *doc;                /* one line, for the schema */
         const Field *fields;            /* a row without key ends them */
         const char *const *names;       /* enum: the default first; it may be NULL for "absent" */
-        size_t n_names;
-        int64_t min, max;               /* integer */
+        unsigned n_names;
+        unsigned offset;                /* in struct Config, for bind */
+        int min, max;                   /* integer */
         const char *pattern;            /* string: for the schema; validate.c decides */
         const char *example;            /* JSON, or the text of a string itself */
-        const char *since;              /* the first version of nodestrap with the key; NULL: nodeadm has it
+        char since[8];                  /* the first version of nodestrap with the key; "": nodeadm has it
                                          * (awslabs/amazon-eks-ami, nodeadm/api/v1alpha1) */
         const char *fallback;           /* the default as text, of a string or an integer */
-        size_t offset;                  /* in struct Config, for bind */
         /* into: the member of Config; never fails behind config_validate() */
         void (*bind)(const Field *f, const json_t *value, void *into);
 };

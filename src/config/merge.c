@@ -36,7 +36,7 @@ static void merge_deep(json_t *into, json_t *from) {
 }
 
 static void merge_fields(const Field *fields, json_t *into, json_t *from) {
-        for (const Field *f = fields; f->key; f++) {
+        for (const Field *f = fields; *f->key; f++) {
                 json_t *value = json_object_get(from, f->key), *old = json_object_get(into, f->key);
                 if (!value || f->flags & FIELD_TOML)
                         continue;

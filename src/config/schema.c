@@ -12,7 +12,7 @@ static json_t *schema_field(const Field *f, bool strict);
 
 static json_t *schema_properties(const Field *fields, bool strict) {
         json_t *properties = json_object();
-        for (; fields->key; fields++)
+        for (; *fields->key; fields++)
                 json_object_set_new(properties, fields->key, schema_field(fields, strict));
         return properties;
 }
@@ -63,7 +63,7 @@ static void add_names(json_t *schema, const Field *f, bool strict) {
                 json_object_set_new(schema, "enum", names);
                 return;
         }
-        if (f->key)
+        if (*f->key)
                 json_array_append_new(names, json_string(""));
         json_array_append_new(names, json_null());
         /* YAML 1.1 tools make these of on and off; decode.c undoes it */
@@ -88,7 +88,7 @@ static void add_enum(json_t *schema, const Field *f, bool strict) {
 /* jansson ignores the NULL of a field without a default. */
 static void add_fallback(json_t *schema, const Field *f) {
         json_object_set_new(schema, "default",
-                            f->type == FIELD_BOOL && f->key            ? json_false()
+                            f->type == FIELD_BOOL && *f->key          ? json_false()
                             : f->type == FIELD_INTEGER && f->fallback ? json_integer(field_fallback_number(f))
                                                                       : json_string(field_fallback(f)));
 }
@@ -97,7 +97,7 @@ static void add_fallback(json_t *schema, const Field *f) {
 static void add_example(json_t *schema, const Field *f) {
         json_t *example = json_loads(f->example, JSON_DECODE_ANY, NULL);
         json_object_set_new(schema, "examples", json_pack("[o]", example ?: json_string(f->example)));
-        if (f->since)
+        if (*f->since)
                 json_object_set_new(schema, "x-since", json_string(f->since));
 }
 

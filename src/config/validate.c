@@ -519,7 +519,7 @@ static void check_toml(Validator *v) {
 static void check_enum(Validator *v, const Field *f, const json_t *value, const Path *path) {
         const char *text = text_of(value);
         _free_ char *is = text_quote(text, json_string_length(value)), *list = field_enum_list(f);
-        if (field_enum_index(f, text) < 0 && (*text || !f->key))
+        if (field_enum_index(f, text) < 0 && (*text || !*f->key))
                 report(v, path, "%s is not one of %s", is, list);
 }
 

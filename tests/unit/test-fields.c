@@ -133,7 +133,7 @@ static void each(const Field *fields, const char *above, const char *off, void (
         _free_ char *own = xasprintf("%s.mode", above);
         if (mode && field_enum_index(mode, "off") >= 0)
                 off = own;
-        for (const Field *f = fields; f->key; f++) {
+        for (const Field *f = fields; *f->key; f++) {
                 _free_ char *path = xasprintf("%s.%s", above, f->key);
                 if (f->type == FIELD_MAP)
                         each(f->fields, path, off, call);
