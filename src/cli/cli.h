@@ -86,7 +86,7 @@ typedef enum HelpText { HELP_USAGE, HELP_LINE, HELP_ABOUT, HELP_EXAMPLES } HelpT
 typedef struct Run Run;                 /* commands/run.h: what the stages hand to each other */
 typedef struct Command Command;
 struct Command {
-        const char *words;              /* "config check" */
+        char words[24];                 /* "config check" */
         const char *help;               /* HELP(), of which help.c takes the parts */
         uint64_t flags;                 /* bits of Flag */
         const Command *dry_run;         /* what it becomes with --dry-run */

@@ -15,7 +15,7 @@ static const char *const uses[_USE_MAX] = {
 };
 
 /* Where the help on an option is that of one command. */
-static const struct { const char *words; Flag flag; const char *help; } own_help[] = {
+static const struct { char words[20]; Flag flag; const char *help; } own_help[] = {
         { "init", FLAG_CONFIG_SOURCE,
           "read the NodeConfig here: imds://user-data or file://PATH; repeatable "
           "(default: the sources of the boot)" },
