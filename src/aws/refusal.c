@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-static const struct { const char *code; RefusalKind kind; } codes[] = {
+static const struct { char code[28]; RefusalKind kind; } codes[] = {
         { "RequestLimitExceeded",       REFUSAL_THROTTLED    },
         { "Throttling",                 REFUSAL_THROTTLED    },
         { "ThrottlingException",        REFUSAL_THROTTLED    },

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #define CAUSE_ROW(name, word, exit_code) [CAUSE_##name] = { word, EXIT_##exit_code },
-static const struct { const char *word; ExitCode exit_code; } causes[_CAUSE_MAX] = { CAUSES(CAUSE_ROW) };
+static const struct { char word[16]; ExitCode exit_code; } causes[_CAUSE_MAX] = { CAUSES(CAUSE_ROW) };
 
 const char *cause_word(Cause cause) {
         return cause >= 0 && cause < _CAUSE_MAX ? causes[cause].word : "EINTERNAL";

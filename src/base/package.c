@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-static const struct { const char *name, *package; } packages[] = {
+static const struct { char name[32]; const char *package; } packages[] = {
         { "mkfs.xfs", "xfsprogs" },
         { "xfs_growfs", "xfsprogs" },
         { "mkfs.ext4", "e2fsprogs" },

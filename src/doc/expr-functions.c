@@ -344,7 +344,7 @@ static const ExprOverload overloads[] = {
 
 const ExprOverload *expr_overload(const ExprOverload *start, const char *name, bool method,
                                   const ExprType *types, size_t n) {
-        for (const ExprOverload *o = start ?: overloads; o->name; o++) {
+        for (const ExprOverload *o = start ?: overloads; *o->name; o++) {
                 bool fits = streq(o->name, name) && o->form & (method ? EXPR_AS_METHOD : EXPR_AS_FUNCTION);
                 if (n != SIZE_MAX)
                         fits = fits && o->n == n;

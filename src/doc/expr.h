@@ -63,7 +63,7 @@ struct Expr {
 typedef struct ExprCall { ExprPool *pool; const char *name; const ExprValue *args; } ExprCall;
 typedef const char *(*ExprFunction)(const ExprCall *c, ExprValue *ret);
 typedef struct ExprOverload {
-        const char *name;
+        char name[12];
         unsigned n;
         ExprType args[2], result;
         ExprFunction call;      /* returns NULL, or why it fails */

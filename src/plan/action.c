@@ -389,7 +389,7 @@ const char *action_type_to_string(ActionType type) {
 
 int action_type_from_string(const char *text) {
         for (int type = 0; type < _ACTION_MAX; type++)
-                if (rows[type].name && streq(rows[type].name, text))
+                if (streq(rows[type].name, text))
                         return type;
         return -EINVAL;
 }

@@ -236,7 +236,7 @@ typedef struct ActionUsual { const char *target; unsigned msec; } ActionUsual;  
 typedef struct ActionTold { const char *from, *to; } ActionTold;
 
 typedef struct ActionRow {
-        const char *name;
+        char name[16];
         const struct Family *family;
         unsigned seconds;               /* deadline before action_more_usec() */
         Asking asks;

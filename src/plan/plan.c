@@ -331,16 +331,16 @@ int plan_promise(Plan *plan, const Host *host, const Promise *p, Diag *diag) {
 
 /* nodestrap-codes(7) says what to do for each. */
 bool plan_warning_fails(const Diagnostic *warning) {
-        static const char *const codes[] = {
+        static const char codes[][20] = {
                 "containerd-too-old",  "driver-version",   "environment-name",  "expected-disks",
                 "fabric-gate",         "imex-nodes",       "imex-without-domain", "kernel-settings",
                 "kernel-too-old",      "kubelet-setting",  "kubelet-too-old",  "max-pods-expression",
                 "no-cdi",              "no-effect",
                 "no-fast-image-pull",  "no-huge-pages",    "no-instance-stores", "no-license-daemon",
                 "no-memory-left",      "not-executable",   "numa-nodes",        "numa-stall",
-                "reserved-too-much",   "swap",             "too-many-efa",      NULL
+                "reserved-too-much",   "swap",             "too-many-efa"
         };
-        return warning->warning && strv_contains((char *const *)codes, warning->code);
+        return warning->warning && ANY(code, codes, ARRAY_SIZE(codes), streq(*code, warning->code));
 }
 
 static bool reads_secret(const Plan *plan, const Action *a) {

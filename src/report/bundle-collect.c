@@ -22,7 +22,7 @@
 
 /* Below files/ in the bundle, with the files of the manifest. '*' works as in a shell; '-' before the path:
  * may be missing. */
-static const char *const files[] = {
+static const char files[][48] = {
         "/etc/kubernetes/kubelet/config.json", "-/etc/kubernetes/kubelet/config.json.d/*",
         /* NOLINTNEXTLINE(bugprone-suspicious-missing-comma): "-" and a path */
         KUBELET_ENVIRONMENT, "-" TAINT_FILE, KUBECONFIG, "-" KUBECONFIG_BOOTSTRAP, CLUSTER_CA,
@@ -64,7 +64,7 @@ static const char directories[][40] = {
 };
 
 /* A line for each entry of the directory: its name, and the contents of these files below it. */
-static const struct ListRow { const char *name, *directory, *attributes; } lists[] = {
+static const struct ListRow { char name[24]; const char *directory, *attributes; } lists[] = {
         { "machine/block.txt", "/sys/block",
           "size ro removable queue/rotational device/model device/serial device/state md/array_state "
           "md/level" },
@@ -84,7 +84,7 @@ static const struct ListRow { const char *name, *directory, *attributes; } lists
         "nodestrap-prove@*"
 
 /* Argument vectors, split at blanks; never a shell. The slowest come last. */
-static const struct ProgramRow { const char *name, *command; } programs[] = {
+static const struct ProgramRow { char name[24]; const char *command; } programs[] = {
         { "systemd/units.txt", "systemctl --no-pager --full --all list-units" },
         { "systemd/failed.txt", "systemctl --no-pager --full --failed list-units" },
         { "systemd/jobs.txt", "systemctl --no-pager --full list-jobs" },
@@ -120,7 +120,7 @@ static const struct ProgramRow { const char *name, *command; } programs[] = {
 };
 
 /* Of this boot; the newest lines of each. */
-static const struct JournalRow { const char *name, *matches; unsigned lines; } journals[] = {
+static const struct JournalRow { char name[24]; const char *matches; unsigned lines; } journals[] = {
         { "journal/nodestrap.txt", "-u nodestrap-*", 20000 },
         { "journal/verdicts.txt", "-t nodestrap -o verbose", 200 },
         { "journal/nodeadm.txt", "-u nodeadm-* -u udev-net-manager@*", 5000 },

@@ -18,7 +18,7 @@ static const Executor *executor_of(ActionType type) {
 TEST(every_type_has_a_row) {
         EACH(type) {
                 const ActionRow *row = action_row(type);
-                ASSERT_TRUE(row->name && row->family && row->seconds > 0);
+                ASSERT_TRUE(*row->name && row->family && row->seconds > 0);
                 ASSERT_EQ(action_type_from_string(row->name), type);
         }
 }
