@@ -55,19 +55,21 @@
                         function(*p);                                                          \
         }
 
+/* Of a name in a table: without a pointer, which each start would relocate. */
+#define NAME_SIZE 24
 /* STRING_TABLE(foo, Foo, "one", "two") makes foo_to_string() (NULL: no such value) and foo_from_string()
  * (-EINVAL: no such name); the order is that of the enum. */
 #define DECLARE_STRING_TABLE(name, type)                                                       \
         const char *name##_to_string(type value);                                              \
         int name##_from_string(const char *text)
 #define DEFINE_STRING_TABLE(name, type, ...)                                                   \
-        static const char *const name##_table[] = { __VA_ARGS__ };                             \
+        static const char name##_table[][NAME_SIZE] = { __VA_ARGS__ };                         \
         const char *name##_to_string(type value) {                                             \
                 return (size_t)value < ARRAY_SIZE(name##_table) ? name##_table[value] : NULL;  \
         }                                                                                      \
         int name##_from_string(const char *text) {                                             \
                 for (size_t i = 0; i < ARRAY_SIZE(name##_table); i++)                          \
-                        if (name##_table[i] && strcmp(name##_table[i], text) == 0)             \
+                        if (strcmp(name##_table[i], text) == 0)                                \
                                 return (int)i;                                                 \
                 return -22; /* -EINVAL */                                                      \
         }

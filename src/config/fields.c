@@ -9,25 +9,25 @@
 #include <strings.h>
 
 DEFINE_STRING_TABLE(filesystem, Filesystem, "xfs", "ext4")
-static const char *const hugepages_mode_table[] = { "keep", "off", "auto", "explicit" };
-static const char *const policy_table[] = { "fail", "warn" };
-static const char *const efa_mode_table[] = { "auto", "require", "off" };
-static const char *const tuning_mode_table[] = { "audit", "gpu", "off" };
-static const char *const nvidia_mode_table[] = { "auto", "off" };
-static const char *const fabric_manager_table[] = { "auto", "on", "off" };
-static const char *const fabric_gate_table[] = { "require", "warn", "off" };
+static const char hugepages_mode_table[][NAME_SIZE] = { "keep", "off", "auto", "explicit" };
+static const char policy_table[][NAME_SIZE] = { "fail", "warn" };
+static const char efa_mode_table[][NAME_SIZE] = { "auto", "require", "off" };
+static const char tuning_mode_table[][NAME_SIZE] = { "audit", "gpu", "off" };
+static const char nvidia_mode_table[][NAME_SIZE] = { "auto", "off" };
+static const char fabric_manager_table[][NAME_SIZE] = { "auto", "on", "off" };
+static const char fabric_gate_table[][NAME_SIZE] = { "require", "warn", "off" };
 DEFINE_STRING_TABLE(imex_mode, ImexMode, "auto", "off", "dra", "host")
 DEFINE_STRING_TABLE(memory_mode, MemoryMode, "auto", "driver", "numa")
-static const char *const clocks_table[] = { "auto", "max", "default" };
-static const char *const gpu_direct_table[] = { "auto", "on", "off" };
-static const char *const health_policy_table[] = { "warn", "require", "off" };
-static const char *const prove_mode_table[] = { "off", "quick" };
+static const char clocks_table[][NAME_SIZE] = { "auto", "max", "default" };
+static const char gpu_direct_table[][NAME_SIZE] = { "auto", "on", "off" };
+static const char health_policy_table[][NAME_SIZE] = { "warn", "require", "off" };
+static const char prove_mode_table[][NAME_SIZE] = { "off", "quick" };
 DEFINE_STRING_TABLE(failure_policy, FailurePolicy, "hold", "join-tainted", "reboot", "poweroff")
 
-static const char *const storage_strategy_table[] = { NULL, "RAID0", "RAID10", "Mount" };
-static const char *const disabled_mount_table[] = { NULL, "Containerd", "PodLogs", "SOCI", "Kubelet" };
-static const char *const api_version_table[] = { NULL, CONFIG_API_VERSION };
-static const char *const kind_table[] = { NULL, CONFIG_KIND };
+static const char storage_strategy_table[][NAME_SIZE] = { "", "RAID0", "RAID10", "Mount" };
+static const char disabled_mount_table[][NAME_SIZE] = { "", "Containerd", "PodLogs", "SOCI", "Kubelet" };
+static const char api_version_table[][NAME_SIZE] = { "", CONFIG_API_VERSION };
+static const char kind_table[][NAME_SIZE] = { "", CONFIG_KIND };
 
 int storage_strategy_from_string(const char *text) {
         for (size_t i = 1; i < ARRAY_SIZE(storage_strategy_table); i++)
@@ -372,8 +372,8 @@ char *fields_suggest(const Field *fields, const char *key) {
 
 int field_enum_index(const Field *f, const char *text) {
         for (size_t i = 0; i < f->n_names; i++)
-                if (f->names[i] && (f->flags & FIELD_ANY_CASE ? strcasecmp(f->names[i], text)
-                                                              : strcmp(f->names[i], text)) == 0)
+                if (*f->names[i] && (f->flags & FIELD_ANY_CASE ? strcasecmp(f->names[i], text)
+                                                               : strcmp(f->names[i], text)) == 0)
                         return (int)i;
         return -EINVAL;
 }
@@ -381,13 +381,13 @@ int field_enum_index(const Field *f, const char *text) {
 char *field_enum_list(const Field *f) {
         Text t = {};
         for (size_t i = 0; i < f->n_names; i++)
-                if (f->names[i])
+                if (*f->names[i])
                         text_add(&t, "%s%s", t.size > 0 ? ", " : "", f->names[i]);
         return text_take(&t);
 }
 
 const char *field_fallback(const Field *f) {
-        return f->names ? f->names[0] : f->fallback;
+        return f->names && *f->names[0] ? f->names[0] : f->fallback;
 }
 
 int64_t field_fallback_number(const Field *f) {

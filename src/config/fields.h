@@ -36,7 +36,7 @@ struct Field {
         char key[24];                   /* "": the row of elements of a dict or list */
         const char *doc;                /* one line, for the schema */
         const Field *fields;            /* a row without key ends them */
-        const char *const *names;       /* enum: the default first; it may be NULL for "absent" */
+        const char (*names)[NAME_SIZE]; /* enum: the default first; it may be "" for "absent" */
         unsigned n_names;
         unsigned offset;                /* in struct Config, for bind */
         int min, max;                   /* integer */

@@ -41,7 +41,7 @@ static json_t *schema_any_case(const Field *f) {
         Text t = {};
         text_add(&t, "^(");
         for (size_t i = 0; i < f->n_names; i++)
-                for (const char *c = f->names[i]; c && *c; c++) {
+                for (const char *c = f->names[i]; *c; c++) {
                         if (c == f->names[i])
                                 text_add(&t, "%s", i > 1 ? "|" : "");
                         if ((*c | 0x20) >= 'a' && (*c | 0x20) <= 'z')
@@ -57,7 +57,7 @@ static json_t *schema_any_case(const Field *f) {
 static void add_names(json_t *schema, const Field *f, bool strict) {
         json_t *names = json_array();
         for (size_t i = 0; i < f->n_names; i++)
-                if (f->names[i])
+                if (*f->names[i])
                         json_array_append_new(names, json_string(f->names[i]));
         if (f->flags & FIELD_NEEDED || strict) {
                 json_object_set_new(schema, "enum", names);

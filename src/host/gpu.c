@@ -17,7 +17,7 @@
 DEFINE_STRING_TABLE(gpu_class, GpuClass, "none", "tray", "nvswitch", "nvlink5", "single")
 
 /* For "its devices show …". */
-static const char *const class_shows[] = {
+static const char class_shows[][76] = {
         [GPU_CLASS_NONE]     = "no NVIDIA GPU",
         [GPU_CLASS_TRAY]     = "GPUs whose NVLink switches are the rack's",
         [GPU_CLASS_NVSWITCH] = "GPUs behind NVSwitches on the PCI bus",
