@@ -33,7 +33,7 @@ bool sysctl_names_program(const char *name, const char *value) {
                                              "kernel/modprobe",         "kernel/poweroff_cmd",
                                              "fs/binfmt_misc/register", "fs/ocfs2/nm/hb_ctl_path" };
         _free_ char *path = sysctl_path(name);
-        const char *const *found =
+        const char (*found)[24] =
                 FIND(s, settings, ARRAY_SIZE(settings), streq(path + strlen(SYSCTL_DIR), *s));
         value += strspn(value, " \t");
         return found && (found == settings ? *value == '|' : *value != 0);
