@@ -409,15 +409,14 @@ static void take_versions(Box *b, const Versions *v) {
         b->s.host = *h;
 }
 
-/* All sentences of AWS on versions for P6e, DRA and MIG, then those of others. They stand in awsdocs/amazon-eks-user-guide below latest/ug/ml/:
- * P6e: ml-eks-nvidia-ultraserver.adoc at 00e3293; DRA: device-management-nvidia-dra-device-plugin.adoc, device-management-nvidia.adoc and, for EFA,
- * device-management-efa.adoc at 43d79bd; MIG: device-management-nvidia-mig.adoc at 80436be; AMI: ml-eks-optimized-ami.adoc at 07d09a0.
- * These are about no version of this host, so no row can judge them:
- * P6e: GPU operator 25.3.4+, and since then the DRA driver apart from it; DRA driver 25.8.0+, with elastic ComputeDomains; EFA plugin 0.5.14+; AMI
- *      release v20251103, of which the driver, 580, is judged
- * DRA: chart 0.4.1; device plugin 0.19.0 to 0.19.2 and 0.19.3 (GDRCopy); Bottlerocket 1.63.0; for EFA Karpenter 1.11
- * MIG: Bottlerocket 1.34.0 and 1.63.0
- * AMI: CUDA 13 of containers; Bottlerocket's kernel 6.12 from 1.33 on and driver 580 from 1.34 on */
+/* All sentences of AWS on versions for P6e, DRA and MIG, then those of others. They stand in awsdocs/amazon-eks-user-guide below latest/ug/ml/.
+ * P6e is ml-eks-nvidia-ultraserver.adoc at 00e3293. MIG is device-management-nvidia-mig.adoc at 80436be. AMI is ml-eks-optimized-ami.adoc at 07d09a0.
+ * DRA is device-management-nvidia-dra-device-plugin.adoc, device-management-nvidia.adoc and, for EFA, device-management-efa.adoc, at 43d79bd.
+ * No row can judge the others, which name no version of this host.
+ * P6e has GPU operator 25.3.4+, since when the DRA driver comes apart from it. It has DRA driver 25.8.0+ with elastic ComputeDomains.
+ * It has EFA plugin 0.5.14+. It has AMI release v20251103, whose driver, 580, is judged.
+ * DRA has chart 0.4.1 and device plugin 0.19.0 to 0.19.3 (GDRCopy). It has Bottlerocket 1.63.0, and Karpenter 1.11 for EFA.
+ * MIG has Bottlerocket 1.34.0 and 1.63.0. AMI has CUDA 13 of containers. Its kernel and driver on Bottlerocket begin with 1.33 and 1.34. */
 TEST(requirements) {
 #define TRAY "p6e-gb200.36xlarge"
 #define GOOD "580.126.20"
@@ -428,7 +427,7 @@ TEST(requirements) {
                 { { "p6-b200.48xlarge", "1.32.9", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
                 { { "p6e-gb300.36xlarge", "1.32.9", NULL, GOOD, NULL }, NULL, "requirement", "lacks the DRA that ComputeDomains need", CAUSE_NONE },
                 { { "p6e-gb300.36xlarge", "1.32.9", NULL, GOOD, NULL }, "imex-off", NULL, NULL, CAUSE_NONE },
-                /* P6e: "driver version 580 … enables CDMM"; with CDMM there is no MIG: mig_where_it_cannot_be */
+                /* P6e: "driver version 580 … enables CDMM"; CDMM excludes MIG: mig_where_it_cannot_be */
                 { { TRAY, "1.34.2", NULL, "570.195.03", NULL }, "driver", "driver-version", "driver 570.195.03 does not know memoryMode driver (CDMM)", CAUSE_DRIVER },
                 { { TRAY, "1.34.2", NULL, "580.65.05", NULL }, "driver", "driver-version", "install 580.65.06 or newer", CAUSE_DRIVER },
                 { { TRAY, "1.34.2", NULL, GOOD, NULL }, "driver", NULL, NULL, CAUSE_NONE },
@@ -438,8 +437,8 @@ TEST(requirements) {
                 /* P6e: "Kernel 6.12", in the table of components */
                 { { TRAY, "1.34.2", NULL, GOOD, "6.1.155-176.282.amzn2023.aarch64" }, NULL, "requirement", "Linux 6.1.155-176.282.amzn2023.aarch64 is older than AWS ships", CAUSE_NONE },
                 { { TRAY, "1.34.2", NULL, GOOD, "6.12.46-66.121.amzn2023.aarch64" }, NULL, NULL, NULL, CAUSE_NONE },
-                /* DRA: "Kubernetes version 1.34 or later", also as the minimum for GPUs and for EFA, is for devices as claims, which a NodeConfig does not
-                 * ask for: the device plugins take "all" versions; ComputeDomains follow the guide for P6e */
+                /* DRA: "Kubernetes version 1.34 or later", also for EFA, is for devices as claims. A NodeConfig does not ask for those, and the device
+                 * plugins take all versions. ComputeDomains follow the guide for P6e. */
                 { { TRAY, "1.33.9", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
                 { { "p5.48xlarge", "1.33.9", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
                 /* MIG: "The g7 instance type requires NVIDIA driver version 595 or later", and the AMIs have 580 */
