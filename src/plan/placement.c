@@ -261,7 +261,8 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
                 return false;
         e.rows = network_cards_of(e.type, &e.n_rows);
         if (!e.rows)
-                note_cards(plan, xasprintf("which network cards of %s take EFA is not known here", e.type));
+                note_cards(plan, xasprintf("no table here has the network cards of %s: not judged by card",
+                                           e.type));
         for (const CardUse *use = host->cards; e.rows && use < host->cards + host->n_cards; use++) {
                 const NetworkCards *row = row_of(&e, use->card);
                 if (!row) {
@@ -279,8 +280,8 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
         for (unsigned card = 0; card < ARRAY_SIZE(maybe) && e.n + more == efa; card++)
                 e.taken[card] |= maybe[card];
         if (e.rows && e.n != efa && e.n + more != efa)
-                note_cards(plan, xasprintf("%u on PCI, but from %u to %u by network card: not judged by card",
-                                           efa, e.n, e.n + more));
+                note_cards(plan, xasprintf("%u devices on PCI, but network cards for at least %u and at most "
+                                           "%u: not judged by card", efa, e.n, e.n + more));
         else if (e.rows) {
                 e.n = efa;
                 return show_cards(plan, &e, false, far);

@@ -178,11 +178,11 @@ ok 'one warning names the GPU, its cards and its address' tells 1 'no EFA device
 tray p6e-gb200 27:00.0 3e:00.0 9a:00.0 b1:00.0; lists p6e-gb200.36xlarge 1 5 9 13 2+
 ok 'one card near each GPU is enough' tells 0 'GPU 3, near cards 13, 15: EFA on 13'
 lists p6e-gb200.36xlarge 1 5 9
-ok 'a device more than the cards have: the cards are not judged' tells 0 'EFA 4 on PCI, but from 3 to 3 by network card: not judged by card'
+ok 'a device more than the cards have: the cards are not judged' tells 0 'EFA 4 devices on PCI, but network cards for at least 3 and at most 3: not judged by card'
 lists p6e-gb200.36xlarge 1 5 9 17
 ok 'a card that the table does not know' tells 0 'the metadata service names network card 17, which p6e-gb200.36xlarge does not have by the table here'
 lists p6e-gb300r.36xlarge 1 5 9 13
-ok 'a type that the table lacks' tells 0 'EFA which network cards of p6e-gb300r.36xlarge take EFA is not known here'
+ok 'a type that the table lacks' tells 0 'EFA no table here has the network cards of p6e-gb300r.36xlarge: not judged by card'
 lists p6e-gb200.36xlarge 1 5 9 13; rm "$tmp"/vpc/latest/meta-data/network/interfaces/macs/*:03/network-card
 ok 'a card without an answer: none is judged' tells 0 ''
 lacks_section() { by_card && ! grep -q '^EFA' "$tmp/out"; }
