@@ -9,6 +9,7 @@
 #   # tree: containerd2             beside "run: host": $CONTAINERD is the newest containerd of Debian
 #   # tree: containerds             beside "run: host": $CONTAINERDS are all that are here, a line each (tests/tools/containerds.sh)
 #   # tree: schemas                 beside "run: host": $SCHEMAS is the directory of tests/tools/schemas.sh
+#   # tree: plugins                 beside "run: host": $PLUGINS has a device plugin and a DRA driver (tests/tools/kube.sh)
 #   # cluster: WORD…                of cluster_start (tests/cluster/lib/control-plane.sh)
 #   # beside: LINE                  a line of a shell script that runs here from power-on of a guest, with that file's functions
 # All of it is in a network namespace with a loopback alone, and in namespaces of processes and mounts: several go at once, and nothing of
@@ -50,6 +51,10 @@ if [ -z "$inside" ]; then
         if [[ $tool = host && $(head_of tree) = *schemas* ]]; then
                 SCHEMAS=$("$here/tools/schemas.sh" 2>"$W/said") || cannot $? <"$W/said"
                 export SCHEMAS
+        fi
+        if [[ $tool = host && $(head_of tree) = *plugins* ]]; then
+                PLUGINS=$("$here/tools/kube.sh" --plugins 2>"$W/said") || cannot $? <"$W/said"
+                export PLUGINS
         fi
         if [ "$tool" != host ]; then
                 suite=$(sed -n 's/.*-S \([a-z]*\).*/\1/p' <<<"$options"); more=$(sed -n 's/.*-a \([^ ]*\).*/\1/p' <<<"$options")

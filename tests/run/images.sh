@@ -28,6 +28,7 @@ if arm64_guests || [ "${!#}" = arm64 ]; then $tools/cross.sh --build >/dev/null 
 ! head_of tree | grep -qw containerd2 || peer containerd2 sid containerd
 ! head_of tree | grep -qw containerds || { peer containerd2 sid containerd; $tools/kube.sh --containerd >/dev/null || bad=1; }
 ! head_of tree | grep -qw schemas || $tools/schemas.sh >/dev/null || bad=1
+! head_of tree | grep -qw plugins || $tools/kube.sh --plugins >/dev/null || bad=1
 ! head_of tree | grep -qw kube || peer cni trixie containernetworking-plugins
 if [ -n "$all" ]; then
         peer amazon-ec2-utils trixie amazon-ec2-utils

@@ -5,15 +5,16 @@
 # kube-controller-manager and kubectl of VERSION, or PROGRAM alone of these, and etcd and aws-iam-authenticator (their versions are below).
 # It builds only missing parts.
 #   --containerd   builds a real containerd, of the version below, in the same way, and prints its path
+#   --plugins      builds device-plugin and dra-plugin of tests/fakes, with the modules of the version below, and prints their directory
 #   --list      which VERSIONs the scripts of tests/cluster want, NODESTRAP_TEST_KUBE="VERSION..." limits these
 #   --deps      install what is needed on this machine      --clean     remove all of it      --help
-# Cost with empty caches: 4.5 CPU minutes a version, and 2 for the other two; meanwhile 1.5 GiB of modules and 6.5 GiB of build cache, which
-# go at the end (NODESTRAP_TEST_KEEP_BUILD=1 keeps them). 0.4 GiB a version stay in kube/ of the cache of the tests.
+# Cost with empty caches: 4.5 CPU minutes a version, 2 for the other two, 2.5 for the plugins; meanwhile 1.5 GiB of modules and 6.5 GiB of
+# build cache, which go at the end (NODESTRAP_TEST_KEEP_BUILD=1 keeps them). 0.4 GiB a version stay in kube/ of the cache of the tests.
 # Go: the one on PATH if it is 1.26 or newer, else Debian's golang-1.26 of trixie-backports, unpacked (its programs are static). Where modules
 # come from is go's own business (GOPROXY). NODESTRAP_TEST_NO_BUILD=1 takes what is there.
 # From 1.35 on kubelet refuses a host with cgroup v1: it runs in a machine of vmboot.sh.
 set -eu; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
-ETCD=3.7.3 AUTHENTICATOR=0.6.13 CONTAINERD=2.4.2 KUBERNETES="kubelet kube-apiserver kube-controller-manager kubectl"
+ETCD=3.7.3 AUTHENTICATOR=0.6.13 CONTAINERD=2.4.2 MODULES=0.37.0 KUBERNETES="kubelet kube-apiserver kube-controller-manager kubectl"
 D=$BASE/kube
 wanted() {
         local v; for v in $(sed -n 's/^# kube: //p' "$here"/../cluster/*.sh | tr ' ' '\n' | sort -uV); do
@@ -23,6 +24,7 @@ wanted() {
 alone=''
 case ${1-} in
 --containerd) alone=containerd; set --;;
+--plugins) alone=plugins; set --;;
 --deps) deps; exit;;
 --clean) root; rm -rf "$D" "$D.lock"; exit;;
 --list) wanted; exit;;
@@ -45,8 +47,10 @@ tell() {
                 echo "$D/$v"
         done
 }
+plugin() { echo "$MODULES-$(sha256sum "$here/../fakes/$1.go" | cut -c1-12)"; }       # the version of ours: its modules and its source
 case $alone in
 '') if complete "$@"; then tell "$@"; exit; fi;;
+plugins) if there "$D/bin/device-plugin" "$(plugin device-plugin)" && there "$D/bin/dra-plugin" "$(plugin dra-plugin)"; then echo "$D/bin"; exit; fi;;
 *) if there "$D/bin/containerd" $CONTAINERD; then echo "$D/bin/containerd"; exit; fi;;
 esac
 [ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no ${alone:-Kubernetes $*} here yet (make images builds it)"
@@ -87,7 +91,18 @@ kubernetes() {                          # its own go.mod says that the staging m
         logged go mod tidy -e || return
         for p in $all; do build "$D/$v/$p" "$v" "$k/cmd/$p" -trimpath -ldflags "-s -w -X $ver.gitVersion=v$v -X $ver.gitMajor=1 -X $ver.gitMinor=$minor" || return; done
 }
-if [ -n "$alone" ]; then
+plugins() {                             # of tests/fakes, in a module of ours
+        local p d=$D/src/plugins; mkdir -p "$d" && cd "$d" || return
+        { printf 'module example.org/tools\n\ngo 1.26.0\n'; printf "require k8s.io/%s v$MODULES\n" kubelet dynamic-resource-allocation; } >go.mod
+        for p in device-plugin dra-plugin; do mkdir -p $p && cp "$here/../fakes/$p.go" $p/ || return; done
+        logged go mod tidy || return
+        for p in device-plugin dra-plugin; do there "$D/bin/$p" "$(plugin $p)" || build "$D/bin/$p" "$(plugin $p)" ./$p -ldflags='-s -w' || return; done
+}
+if [ "$alone" = plugins ]; then
+        (plugins) || skip "the plugins cannot be built: $(tail -n 1 "$D/log")"
+        echo "$D/bin"; exit
+fi
+if [ "$alone" = containerd ]; then
         c=github.com/containerd/containerd/v2; (other containerd $CONTAINERD $c/cmd/containerd $c) || skip "containerd $CONTAINERD cannot be built: $(tail -n 1 "$D/log")"
         echo "$D/bin/containerd"; exit
 fi
