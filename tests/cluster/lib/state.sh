@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # tests is control-plane.sh's
 # Sourced by tests/cluster/state-*.sh behind host.sh: the real kubelet and the state files of an earlier boot, before and after init. Both
 # run below root: init with a machine of tests/fixtures, kubelet with the kernel of this machine and a containerd that the test starts.
+# Others source it for a kubelet that goes on: machine_starts, init, kubelet_begins. cni/ has the network of their pods.
 VERSION=$("$KUBE/kubelet" --version | sed 's/.* v//') STATES=root/var/lib/kubelet
 NONE='{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
 
@@ -14,7 +15,8 @@ machine_starts() {
         for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
                 mkdir -p "kernel/${setting%/*}"; echo "${setting#*=}" >"kernel/${setting%=*}"
         done
-        printf 'version = 2\nroot = "%s/containerd"\nstate = "%s/containerd.run"\n[grpc]\n  address = "%s/root/run/containerd/containerd.sock"\n' "$PWD" "$PWD" "$PWD" >containerd.toml
+        printf 'version = 2\nroot = "%s/containerd"\nstate = "%s/containerd.run"\n[grpc]\n  address = "%s/root/run/containerd/containerd.sock"\n[plugins."io.containerd.grpc.v1.cri".cni]\n  conf_dir = "%s/cni"\n' \
+                "$PWD" "$PWD" "$PWD" "$PWD" >containerd.toml
         containerd -c containerd.toml >containerd.log 2>&1 &
         within 60 test -S root/run/containerd/containerd.sock || { tail -5 containerd.log; return 1; }
 }
@@ -23,14 +25,17 @@ init() {        # SETTINGS: a run phase of the same boot
         nodestrap init -c file:///node.yaml --root "$PWD/root" >init.log 2>&1 || { cat init.log; return 1; }
 }
 boots() { rm -rf root/run/nodestrap root/run/nodeadm root/run/eks; init "$1"; }
-# kubelet with the planned arguments, and others for the cgroups of this machine: it starts its managers, or ends.
-# shellcheck disable=SC2016 # for that shell
-kubelet() {
+# kubelet_begins [FLAG…]: in the background as $pid, with the planned arguments, and others for the cgroups of this machine
+# shellcheck disable=SC2016,SC2120 # for that shell, and for scripts that have some
+kubelet_begins() {
         local arguments; rm -f log; read -ra arguments < <(sed -n 's/^NODEADM_KUBELET_ARGS=//p' root/etc/eks/kubelet/environment)
         unshare --mount bash -c 'mount --bind root root || exit; for d in sys proc dev; do mount --rbind /$d root/$d || exit; done
                 (cd kernel && find . -type f) | while read -r f; do mount --bind "kernel/$f" "root/proc/sys/$f" || exit; done; exec chroot root /usr/bin/kubelet "$@"' kubelet "${arguments[@]}" --v=2 --fail-cgroupv1=false \
-                --fail-swap-on=false --cgroup-driver=cgroupfs --cgroups-per-qos=false --enforce-node-allocatable= --kube-reserved-cgroup= --system-reserved-cgroup= >log 2>&1 </dev/null &
-        local pid=$! r
+                --fail-swap-on=false --cgroup-driver=cgroupfs --cgroups-per-qos=false --enforce-node-allocatable= --kube-reserved-cgroup= --system-reserved-cgroup= "$@" >log 2>&1 </dev/null &
+        pid=$!
+}
+kubelet() {             # it starts its managers, or ends
+        local pid r; kubelet_begins
         began_or_ended() { grep -q 'Starting Kubelet Plugin Manager' log 2>/dev/null || ! kill -0 $pid 2>/dev/null; }
         within 120 began_or_ended; grep -q 'Starting Kubelet Plugin Manager' log; r=$?
         kill -KILL $pid 2>/dev/null; wait $pid 2>/dev/null

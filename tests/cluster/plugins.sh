@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: host
+# kube: 1.37.0
+# tree: plugins
+# cluster: no-controllers
+# The real kubelet beside device plugins and DRA drivers on its public interfaces: capacity and allocatable of its Node, ResourceSlices.
+#
+# kubelet 1.37.0 with its own nodeStatusUpdateFrequency of 10 s wrote this. Seconds since the Node was Ready; nvidia.com/gpu of status.capacity
+# and of status.allocatable. Nothing else changed: status.allocatable at 20 s was {"cpu":"1930m","ephemeral-storage":"242424114388",
+# "hugepages-1Gi":"0","hugepages-2Mi":"0","memory":"23993480Ki","nvidia.com/gpu":"7","pods":"29"}.
+#     0.1  none  none   no plugin
+#     9.6  "8"   "8"    a plugin with 8 devices has registered
+#    19.9  "8"   "7"    one of them is unhealthy
+#    30.1  "8"   "0"    all of them are
+#    40.4  "7"   "7"    it lists 7, all healthy
+#    50.5  "0"   "0"    it lists none
+#    60.8  "8"   "0"    another one registered with 8, and died 4 s later: between two writes, so that no write had 8 in allocatable
+#   336.6  "8"   "0"    the periodic write, without a change
+#   357.3  "0"   "0"    five minutes after that death
+# A change comes with the next write, up to 10 s later; this test sets 1 s. A kubelet that starts again writes "0" "0" until the plugin has
+# registered again. kubelet deletes the slices of a driver 30 s after that has ended, and all slices of its Node when it starts. Drivers that
+# still ran then published theirs 29 s later.
+[ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
+# shellcheck source=tests/cluster/lib/host.sh
+. "$(dirname "$(realpath "$0")")/lib/host.sh"
+# shellcheck source=tests/cluster/lib/state.sh
+. "$(dirname "$(realpath "$0")")/lib/state.sh"
+wants containerd
+gpu=nvidia.com/gpu efa=vpc.amazonaws.com/efa mig=nvidia.com/mig-1g.5gb
+
+# ---- the node ----
+begins() { kubelet_begins --kubeconfig=/kubelet.kubeconfig; disown; }
+ends() { kill -KILL "$pid"; while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done; }
+ready() { kubectl wait --for=create --timeout=60s "node/$NODE" && kubectl wait --for=condition=Ready --timeout=60s "node/$NODE"; }
+ip address add 10.0.2.15/32 dev lo
+mkdir cni; echo '{"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "loopback"}]}' >cni/10-pods.conflist
+certificate node ca "/O=system:nodes/CN=system:node:$NODE"; kubeconfig node node.kubeconfig
+try "a machine" machine_starts
+kubectl --kubeconfig node.kubeconfig config view --raw --flatten >root/kubelet.kubeconfig; kubectl config view --raw --flatten >root/driver.kubeconfig
+cp "$PLUGINS"/{device,dra}-plugin root/usr/bin/
+try "its boot" init 'nodeStatusUpdateFrequency: 1s'
+begins
+try "the Node is Ready" ready || { tail -5 log | cut -c1-400 | sed 's/^/# /'; finish; }
+
+# ---- plugins of the tests: NAME [OPTION…], whose output is log/NAME ----
+plugin() { spawn "$1" chroot root /usr/bin/device-plugin "${@:2}"; }
+driver() { spawn "$1" chroot root /usr/bin/dra-plugin --node "$NODE" --kubeconfig /driver.kubeconfig "${@:2}"; }
+numbers() { echo "$2" >"root/$1.new"; mv "root/$1.new" "root/$1"; }
+
+# ---- what the cluster has ----
+began=$EPOCHREALTIME; exec 3>&1
+shows() { awk -v a="$began" -v b="$EPOCHREALTIME" -v what="$*" 'BEGIN { printf "# %5.1f s: %s\n", b - a, what }' >&3; }
+of() { kubectl get node "$NODE" -o "jsonpath={.status.capacity.${1//./\\.}} {.status.allocatable.${1//./\\.}}"; }
+has() { is "$(of "$1")" "$2"; }
+# writes RESOURCE "CAPACITY ALLOCATABLE": kubelet does, sooner or later
+writes() { within 30 has "$@" >/dev/null || has "$@" || return; shows "$@"; }
+# How many devices the slices of DRIVER have, and how many of these a taint
+slices() {
+        kubectl get resourceslices --field-selector "spec.nodeName=$NODE,spec.driver=$1" \
+                -o 'jsonpath={range .items[*].spec.devices[*]}{.name} {.taints[*].effect}{"\n"}{end}' | awk '{ n += NF > 0; bad += NF > 1 } END { print n + 0, bad + 0 }'
+}
+published() { is "$(slices "$1")" "$2"; }
+publishes() { within 60 published "$@" >/dev/null || published "$@" || return; shows "slices of $1: $2"; }
+
+# ---- a driver that dies ----
+driver dies --driver dies.example --devices 3
+try "a DRA driver publishes" publishes dies.example "3 0"
+stop dies; died=$SECONDS
+
+# ---- a device plugin ----
+try "without a plugin kubelet writes nothing" has $gpu " "
+numbers gpus "8 0"; plugin gpus --file /gpus
+try "8 of 8 healthy" writes $gpu "8 8"
+numbers gpus "8 1"
+try "7 healthy of 8: the capacity stays" writes $gpu "8 7"
+numbers gpus "8 8"
+try "0 healthy of 8" writes $gpu "8 0"
+numbers gpus "7 0"
+try "7 of 7" writes $gpu "7 7"
+numbers gpus "0 0"
+try "a plugin with no device is not like none" writes $gpu "0 0"
+stop gpus; plugin gpus --die 3s
+try "a plugin that registers" writes $gpu "8 8"
+try "and dies: the capacity stays" writes $gpu "8 0"
+stop gpus; plugin gpus --delay 3s
+try "one that comes late: nothing for now" no within 2 has $gpu "8 8"
+try "and then all" writes $gpu "8 8"
+plugin efa --resource $efa --devices 32
+try "EFA" writes $efa "32 32"
+plugin mig --resource $mig --devices 7
+try "MIG" writes $mig "7 7"
+stop mig
+
+# ---- two publishers ----
+numbers dra "8 0"; driver dra --file /dra
+try "a DRA driver publishes 8 GPUs" publishes gpu.nvidia.com "8 0"
+try "beside a device plugin: both stay" has $gpu "8 8"
+numbers dra "8 1"
+try "one has a taint" publishes gpu.nvidia.com "8 1"
+stop gpus
+try "the plugin goes" writes $gpu "8 0"
+numbers dra "7 0"
+try "one is missing" publishes gpu.nvidia.com "7 0"
+numbers dra "8 0"
+try "all are there" publishes gpu.nvidia.com "8 0"
+try "slices of the driver that has died go" publishes dies.example "0 0"
+try "after half a minute" [ $((SECONDS - died)) -ge 29 ]
+
+# ---- kubelet starts again, without another boot ----
+ends
+try "while kubelet is away nothing changes" has $efa "32 32"
+begins
+try "a new one offers nothing of plugins that have not registered with it" writes $efa "0 0"
+try "and has taken all slices away" published gpu.nvidia.com "0 0"
+plugin gpus
+try "a plugin registers" writes $gpu "8 8"
+try "others must do so again" has $efa "0 0"
+stop efa; plugin efa --resource $efa --devices 32
+try "as this one does" writes $efa "32 32"
+
+finish
