@@ -43,6 +43,19 @@ try "its boot" init 'nodeStatusUpdateFrequency: 1s'
 begins
 try "the Node is Ready" ready || { tail -5 log | cut -c1-400 | sed 's/^/# /'; finish; }
 
+# ---- the wait for devices ----
+# counts GPUS EFA: what init would have recorded on such a machine
+counts() {
+        printf '{"version": "1", "bootId": "%s", "verdict": "ok", "code": "OK", "runs": {"config,devices,run": {"phases": "config,devices,run", "verdict": "ok"}}, "accelerator": {"counted": %d, "efa": %d}}\n' \
+                "$(cat /proc/sys/kernel/random/boot_id)" "$1" "$2" >root/run/nodestrap/status.json
+}
+mkdir -p root/proc/sys/kernel/random; cat /proc/sys/kernel/random/boot_id >root/proc/sys/kernel/random/boot_id
+waits() { counts 8 32; nodestrap wait --root root --for devices --timeout 2m 2>waited & within 30 grep -q "Not yet" waited; }
+told() { tail -n 1 waited | grep -F -- "$1"; }
+# says WHAT: of this node, last and soon after the API server knows it
+says() { within 2 told "Not yet (EDEVICES): Node $NODE of cluster training is Ready, but $1" >/dev/null || { cat waited; return 1; }; }
+reached() { within 2 told "nodestrap: ok: Node $NODE of cluster training is ready with all devices" >/dev/null || { cat waited; return 1; }; }
+
 # ---- plugins of the tests: NAME [OPTION…], whose output is log/NAME ----
 plugin() { spawn "$1" chroot root /usr/bin/device-plugin "${@:2}"; }
 driver() { spawn "$1" chroot root /usr/bin/dra-plugin --node "$NODE" --kubeconfig /driver.kubeconfig "${@:2}"; }
@@ -69,25 +82,35 @@ try "a DRA driver publishes" publishes dies.example "3 0"
 stop dies; died=$SECONDS
 
 # ---- a device plugin ----
+waits
 try "without a plugin kubelet writes nothing" has $gpu " "
+try "so says the wait" says "pods can get 0 of 8 $gpu: no device plugin or DRA driver has registered them"
 numbers gpus "8 0"; plugin gpus --file /gpus
 try "8 of 8 healthy" writes $gpu "8 8"
+try "the wait: next are those of EFA" says "pods can get 0 of 32 $efa: no device plugin or DRA driver has registered them"
 numbers gpus "8 1"
 try "7 healthy of 8: the capacity stays" writes $gpu "8 7"
+try "the wait" says "pods can get 7 of 8 $gpu: the device plugin has ended, or finds the others unhealthy"
 numbers gpus "8 8"
 try "0 healthy of 8" writes $gpu "8 0"
+try "the wait" says "pods can get 0 of 8 $gpu: the device plugin has ended, or finds the others unhealthy"
 numbers gpus "7 0"
 try "7 of 7" writes $gpu "7 7"
+try "the wait" says "pods can get 7 of 8 $gpu: the device plugin has registered no more"
 numbers gpus "0 0"
 try "a plugin with no device is not like none" writes $gpu "0 0"
+try "the wait" says "pods can get 0 of 8 $gpu: "
 stop gpus; plugin gpus --die 3s
 try "a plugin that registers" writes $gpu "8 8"
 try "and dies: the capacity stays" writes $gpu "8 0"
+try "the wait" says "pods can get 0 of 8 $gpu: the device plugin has ended, or finds the others unhealthy"
 stop gpus; plugin gpus --delay 3s
 try "one that comes late: nothing for now" no within 2 has $gpu "8 8"
 try "and then all" writes $gpu "8 8"
+try "the wait: next are those of EFA" says "pods can get 0 of 32 $efa"
 plugin efa --resource $efa --devices 32
 try "EFA" writes $efa "32 32"
+try "the wait ends well" reached
 plugin mig --resource $mig --devices 7
 try "MIG" writes $mig "7 7"
 stop mig
@@ -96,14 +119,19 @@ stop mig
 numbers dra "8 0"; driver dra --file /dra
 try "a DRA driver publishes 8 GPUs" publishes gpu.nvidia.com "8 0"
 try "beside a device plugin: both stay" has $gpu "8 8"
+waits
+try "the wait" says "a device plugin offers 8 of $gpu and a DRA driver 8, "
 numbers dra "8 1"
 try "one has a taint" publishes gpu.nvidia.com "8 1"
+try "the wait" says "a device plugin offers 8 of $gpu and a DRA driver 7, "
 stop gpus
 try "the plugin goes" writes $gpu "8 0"
+try "the wait" says "pods can get 7 of 8 $gpu: the DRA driver has no more without a taint"
 numbers dra "7 0"
 try "one is missing" publishes gpu.nvidia.com "7 0"
 numbers dra "8 0"
 try "all are there" publishes gpu.nvidia.com "8 0"
+try "the wait ends well" reached
 try "slices of the driver that has died go" publishes dies.example "0 0"
 try "after half a minute" [ $((SECONDS - died)) -ge 29 ]
 
@@ -113,10 +141,14 @@ try "while kubelet is away nothing changes" has $efa "32 32"
 begins
 try "a new one offers nothing of plugins that have not registered with it" writes $efa "0 0"
 try "and has taken all slices away" published gpu.nvidia.com "0 0"
+waits
+try "the wait" says "pods can get 0 of 8 $gpu: "
 plugin gpus
 try "a plugin registers" writes $gpu "8 8"
 try "others must do so again" has $efa "0 0"
+try "the wait" says "pods can get 0 of 32 $efa: "
 stop efa; plugin efa --resource $efa --devices 32
 try "as this one does" writes $efa "32 32"
+try "the wait ends well" reached
 
 finish
