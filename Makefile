@@ -271,7 +271,9 @@ bench: guest-programs $(BENCH)
 	$(Q)tests/bench/storage.sh $(O)/nodestrap $(O)/tests/bench
 	$(Q)python3 tests/bench/cluster.py --nodestrap $(O)/nodestrap
 picture: guest-programs                  # of a boot of conf/examples/p5-48xlarge.userdata, in real time: the whole one, and the small one of README
-	$(Q)python3 tests/bench/boot.py --nodestrap $(O)/nodestrap --speed 1 --picture conf/examples/p5-48xlarge-boot.svg
+	$(Q)python3 tests/bench/boot.py --nodestrap $(O)/nodestrap --speed 1 --picture tests/fixtures/boot-p5.json
+	$(Q)install -D -m 644 tests/fixtures/boot-p5.json $(O)/picture/run/nodestrap/status.json
+	$(Q)$(O)/nodestrap status --root $(O)/picture --output svg >conf/examples/p5-48xlarge-boot.svg
 	$(Q)python3 conf/picture.py conf/examples/p5-48xlarge-boot.svg >debian/boot.svg
 $(BENCH): %: %.o $(LIB)
 	$(call say,LD,$@)$(LINK)

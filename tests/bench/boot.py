@@ -10,13 +10,12 @@ stands the longest chain of steps of which each needs the one before it (configu
 such a script, too, with all the others beside it that nothing waits for: no order of the steps is sooner. It judges nothing: what is not
 scaled, programs and systemd's own time, weighs --speed times as much as on such a node, which has a hundred times the processors, too.
 Two more boots have user scripts that are longer than all steps of the GPUs, one of them with a test of the GPUs (prove: quick), which fits
-beside those scripts. --picture draws one boot of conf/examples/p5-48xlarge.userdata instead, which has that test, too (make picture).
+beside those scripts. --picture keeps status.json of one boot of conf/examples/p5-48xlarge.userdata instead, which has that test, too (make picture).
 Needs root, as all containers of the tests.
 """
 import argparse
 import json
 import os
-import re
 import shutil
 import statistics
 import subprocess
@@ -39,7 +38,7 @@ t() {{ echo "\"$1\": $(property "$2" "$3"),"; }}
 {wait}
 {{ echo '{{'; t config nodestrap-config ExecMainStartTimestampMonotonic; t configured nodestrap-config ExecMainExitTimestampMonotonic
   t kubelet kubelet ExecMainStartTimestampMonotonic; echo "\"begin\": $(systemctl show -P UserspaceTimestampMonotonic) }}"; }} >out/times.json
-cp /run/nodestrap/status.json /run/fakes/events out/; nodestrap status --output svg >out/boot.svg
+cp /run/nodestrap/status.json /run/fakes/events out/
 try "kubelet has all GPUs" grep -q '^kubelet gpus=8 fabric=completed instances=0' /run/fakes/events
 finish
 """
@@ -62,17 +61,21 @@ def boot(options, name, words, more="", user=TAKES["user"], spec="{}", userdata=
         with open(f"{out}/status.json") as f:
             status = json.load(f)
         if options.picture:
-            with open(f"{out}/boot.svg") as svg, open(options.picture, "w") as picture:
-                picture.write(from_power_on(svg.read(), times["begin"]))
+            with open(options.picture, "w") as picture:
+                json.dump(from_power_on(status, int(times["begin"] * 1e6) // 10**7 * 10**7), picture, indent=2, ensure_ascii=False)
+                picture.write("\n")
         if options.keep:
             shutil.copytree(out, f"{options.keep}/{name}", symlinks=True, dirs_exist_ok=True)
         return times, status
 
 
-def from_power_on(svg, begin):
-    """The clock of a container is that of its host. Ticks stay round."""
-    at = begin // 10 * 10
-    return re.sub(r"(?<=began at )[0-9.]+(?= s)|(?<=>)[0-9]+(?= s</text>)", lambda seconds: f"{float(seconds[0]) - at:.3g}", svg)
+def from_power_on(part, begin):
+    """The clock of a container is that of its host."""
+    if isinstance(part, list):
+        return [from_power_on(item, begin) for item in part]
+    if isinstance(part, dict):
+        return {key: value - begin if key.endswith("Usec") and value >= begin else from_power_on(value, begin) for key, value in part.items()}
+    return part
 
 
 def told(path, begin):

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The test of the GPUs by nodestrap-prove again and again: on GPUs that are well, where no run may have a finding, with times that are
-# wrong by up to 10 % in every second one; and killed at each of its calls of CUDA, which is a failure of the devices phase with a word.
+# nodestrap-prove a thousand times on GPUs that are well: no run has a finding. In every second one times are wrong by up to 10 %.
+# Then the helper is killed at each of its calls of CUDA. Each time the devices phase fails, with one finding.
 set -u; unit=${HELPERS:-$(dirname "$0")/../../build/tests/helpers}/../unit count=0 bad=0
 again() {       # PROGRAM VARIABLE=VALUE: its tests, of which one runs so often
         while IFS= read -r line; do

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * nodestrap-prove while somebody sets the wall clock, as chrony does early in a boot. Its own end, and the time that a hanging GPU has, stay
- * where they were. What the program reads of the wall clock is so far from that of the kernel, as if the latter was set afterwards. */
+ * nodestrap-prove while chrony sets the wall clock, early in a boot. Its own end, and the time that a hanging GPU has, stay where they were.
+ * The program reads a wall clock that is off from that of the kernel, as if the latter was set afterwards. */
 #include <time.h>
 
 static long set_by;     /* seconds */
@@ -14,7 +14,7 @@ static int read_clock(clockid_t clock, struct timespec *ret) {
 int prove_main(int argc, char **argv);
 #define clock_gettime read_clock
 #define main          prove_main
-#include "../../src/prove/main.c"
+#include "../../src/prove/main.c"       // NOLINT(bugprone-suspicious-include): with another clock
 #undef main
 #undef clock_gettime
 
@@ -22,7 +22,7 @@ int prove_main(int argc, char **argv);
 
 #include <sys/wait.h>
 
-/* What it writes; its seconds, in microseconds: *ret_took. */
+/* Its lines. */
 static char *prove_with(const Root *root, const char *path, const char *script, long by, uint64_t *ret_took) {
         _free_ char *where = xasprintf("%s/cuda", path), *lines = xasprintf("%s/lines", path);
         char *argv[] = { (char *)"nodestrap-prove", (char *)"2", NULL }, *text = NULL;
