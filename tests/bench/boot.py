@@ -62,7 +62,8 @@ def boot(options, name, words, more="", user=TAKES["user"], spec="{}", userdata=
             status = json.load(f)
         if options.picture:
             with open(options.picture, "w") as picture:
-                json.dump(from_power_on(status, int(times["begin"] * 1e6) // 10**7 * 10**7), picture, indent=2, ensure_ascii=False)
+                status["version"] = subprocess.check_output(["dpkg-parsechangelog", "-S", "Version"], cwd=f"{TESTS}/..", text=True).strip()
+                json.dump(from_power_on(status, int(times["begin"] * 1e6) // 10**7 * 10**7), picture, ensure_ascii=False, separators=(",", ":"))
                 picture.write("\n")
         if options.keep:
             shutil.copytree(out, f"{options.keep}/{name}", symlinks=True, dirs_exist_ok=True)

@@ -251,7 +251,7 @@ for fault in 'skew=3600|RequestExpired (HTTP 400)' 'expired|ExpiredToken (HTTP 4
         mock4 --fault "sts:${fault%|*}"
         vars=(AWS_REGION=us-west-2 AWS_MAX_ATTEMPTS=1 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
         run --cluster-name demo --role-arn "$ROLE"
-        ok "where no attempt is left after ${fault%|*} the answer is told all the same" says "the last one: ${fault#*|}. STS says so"
+        ok "where no attempt is left after ${fault%|*} the answer is told all the same" says "the last one: ${fault#*|}. STS itself reports"
         ok 'without a hole in it' lacks '(null)'
 done
 for fault in 'redirect|HTTP 307, a redirect, which nodestrap never follows: another server than STS answers there' 'status=503|an answer that is not from STS (HTTP 503)' \
