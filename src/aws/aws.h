@@ -101,6 +101,7 @@ typedef struct NameWish {
 typedef struct Ec2 {
         const char *region, *domain;    /* of the instance */
         Imds *imds;                     /* for credentials */
+        const Root *turns;              /* requests hold EC2_LOCK there; NULL: a plan, which locks nothing */
         uint64_t deadline_usec;         /* now_usec(); 0: the usual time of each question */
         NameWish wish;                  /* for ec2_private_dns_name() */
 } Ec2;

@@ -101,6 +101,7 @@ static int ask_ec2(const Ec2 *ec2, Query *q, const char *policy, Diag *diag) {
         q->unauthorized = unauthorized;
         q->expired = "the credentials have expired, even after a new fetch";
         q->requests = &requests;
+        q->turns = ec2->turns;
         if (!credentials.key_id) {
                 /* shows a configuration error before any wait */
                 _cleanup_(query_endpoint_done) QueryEndpoint e = {};

@@ -133,6 +133,7 @@ struct Query {
         const char *unauthorized, *expired;     /* advice */
         const char *instead;            /* a setting that avoids the question, or NULL */
         unsigned *requests;             /* a counter of requests, or NULL */
+        const Root *turns;              /* each request holds EC2_LOCK there; NULL: none */
         /* The caller may go on without an answer. Called once, after patience_usec (more: the question goes
          * on) or at the end; never after a refusal or a "nothing (yet)". NULL: it cannot go on. */
         bool (*settle)(void *user, const char *why, bool more);

@@ -7,7 +7,9 @@
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html */
 #include "aws/internal.h"
 
+#include "base/lock.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/time.h"
 
 #include <assert.h>
@@ -71,6 +73,13 @@ static char *sign(const Asking *a, const char *const (*headers)[2], size_t n_hea
         return sigv4_authorization(&request, a->query->credentials);
 }
 
+/* All nodes of an account share its rate of EC2 requests. Init and a process for each interface would ask in
+ * parallel. They still do without a writable /run. */
+static int take_turn(const Query *q, uint64_t until_usec) {
+        _cleanup_(diag_done) Diag unheard = {};
+        return q->turns ? lock_take(q->turns, EC2_LOCK, until_usec, &unheard) : 0;
+}
+
 /* QUERY_DONE: any HTTP response. */
 static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
         const Query *q = a->query;
@@ -83,6 +92,12 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
                 { "x-amz-security-token", q->credentials ? q->credentials->token : NULL },
         };
         size_t n = 2;
+        uint64_t until = now_usec() + limit_usec;
+        _cleanup_(lock_release) int turn = take_turn(q, until);
+        if (turn == -ETIMEDOUT || turn == -EINTR)
+                return try_again(a,
+                                 xasprintf("another nodestrap waits for an answer of %s", q->service->name),
+                                 xstrdup("Find that process by fuser -v " EC2_LOCK));
         if (q->credentials) {
                 n = q->credentials->token ? 4 : 3;
                 a->signed_at = query_clock(time(NULL));
@@ -94,7 +109,8 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
         }
         if (q->requests)
                 (*q->requests)++;
-        int r = https_post(&a->endpoint.url, headers, n, a->form, limit_usec, reply, &why);
+        int r = https_post(&a->endpoint.url, headers, n, a->form,
+                           retry_attempt_usec(now_usec(), until), reply, &why);
         a->reached = a->reached || r >= 0;
         if (r >= 0)
                 return QUERY_DONE;

@@ -8,6 +8,7 @@
 #define DEVICES_LOCK        RUN_DIR "/devices.lock" /* one of devices, from take-turn on this */
 #define BOOTSTRAPPER_LINK   "/run/eks-bootstrapper" /* → nodestrap or nodeadm: the owner of this boot */
 /* containerd waits for it (units/containerd.service.d); a line for each mount */
+#define EC2_LOCK            RUN_DIR "/ec2.lock"     /* of each request to EC2 */
 #define MOUNTS_READY        RUN_DIR "/mounts-ready"
 /* an enabled kubelet waits for it (units/kubelet.service.d) */
 #define KUBELET_TURN        RUN_DIR "/kubelet-may-start"

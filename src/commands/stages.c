@@ -247,6 +247,7 @@ static int detect(Run *run) {
                 .imds = run->imds, .cached_status = run->cached_status,
                 .strict_node_name = o->strict_node_name,
                 .name_again = run_changes_machine(run) && !does_devices_alone(o) && run->tried.n == 0,
+                .turns = run_changes_machine(run) ? run->root : NULL,
                 .storage = !o->skip_run, .disks_timeout_usec = waits ? DISKS_USEC : 0,
                 .volumes_timeout_usec = waits ? VOLUMES_USEC : 0,
         };

@@ -353,6 +353,7 @@ typedef struct HostOptions {            /* of `plan`; NULL: of this machine */
         json_t *cached_status;          /* .status in --config-cache of nodeadm, used first; or NULL */
         bool strict_node_name;          /* wait for the name of EC2 without limit */
         bool name_again;                /* ask again for an assumed name */
+        const Root *turns;              /* Ec2.turns */
         bool storage;                   /* look at the contents of disks to use */
         uint64_t disks_timeout_usec;    /* wait for expected disks; 0: do not wait */
         uint64_t volumes_timeout_usec;  /* wait for volumes; at least as long */

@@ -111,7 +111,8 @@ static bool asks_name(const Config *config, const HostOptions *options, const Ho
 }
 
 Ec2 ec2_of(const HostOptions *options, const Host *h) {
-        return (Ec2){ .region = h->instance.region, .domain = h->instance.domain, .imds = options->imds };
+        return (Ec2){ .region = h->instance.region, .domain = h->instance.domain, .imds = options->imds,
+                      .turns = options->turns };
 }
 
 int name_check(const Config *config, const HostOptions *options, const Host *h, Diag *diag) {

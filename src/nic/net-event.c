@@ -245,7 +245,7 @@ static int ask_for_tag(NetEvent *e) {
                 return net_event_error(e, r, "the metadata service does not tell the region");
         if (r >= 0) {
                 Ec2 ec2 = { .region = region, .domain = domain, .imds = e->imds,
-                            .deadline_usec = e->deadline_usec };
+                            .deadline_usec = e->deadline_usec, .turns = e->dry_run ? NULL : e->root };
                 r = ec2_check_endpoints(&ec2, true, &found);
                 THEN(r, ec2_interface_is_tagged(&ec2, e->snapshot.enis.instance_id, e->facts.interface->mac,
                                                 &tagged, &found));

@@ -453,4 +453,23 @@ gate
 ok "and where EC2 is out of reach" eval 'AWS_ENDPOINT_URL_EC2=http://127.0.0.1:9 add ens8 && no_file ens8 && says "no usable answer from EC2" && undecided ens8'
 gate --fault ec2:notfound
 ok "another failure of EC2 is one" eval 'manager 32 add ens8 && says "(32 EINTERFACE)" && undecided ens8'
+
+# Many interfaces during the run phase, which may ask EC2 for the name. All nodes of an account share its rate of EC2 requests.
+machine p5.48xlarge --count 6
+add ens5
+mkdir -p "$root/run/nodeadm"; touch "$root/run/nodeadm/init" "$root/run/nodeadm/os-managed-no-manage-enis"
+service_stop
+gate --fault ec2:delay=0.2 --overlaps "$tmp/overlaps"
+ok "interfaces that come at once all learn their tags" eval 'all_at_once 6 && decided ens10 cni'
+ok "each by one request" sent 5 'DescribeNetworkInterfaces 200'
+ok "and one request at a time is in flight" eval '[ ! -s "$tmp/overlaps" ] || { cat "$tmp/overlaps"; false; }'
+exec 6>"$root/run/nodestrap/ec2.lock"
+flock 6
+rm "$decisions"/* 2>/dev/null; rm -rf "$root/etc/eks/nodeadm/udev-net-manager"
+: >"$tmp/log"
+add ens6 6>&- & adding=$!
+sleep 1
+ok "a request waits for that of another process" sent 0 ' ec2 '
+exec 6>&-
+wait $adding; ok "and goes out when that one is over" eval '[ '$?' = 0 ] && sent 1 " ec2 "'
 done_testing

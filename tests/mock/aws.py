@@ -23,6 +23,7 @@ listens, then serves until killed.
   --tls CERT:KEY        the EC2 API speaks TLS with these PEM files
   --faults-while FILE   faults hold as long as FILE is there
   --log FILE            a line for each request: SECONDS SERVICE CONNECTION METHOD PATH-OR-ACTION STATUS
+  --overlaps FILE       a line for each EC2 request that comes while another one waits for its answer
   --fault [imds:|ec2:|sts:|container:]KIND[=VALUE][*COUNT][@PATH]   may be given often; COUNT requests (default: all) whose path begins with PATH,
                         or matches it where it has a * (or EC2 action is PATH) get it; faults are taken in the order given, delays go with others
     all:   delay=SECONDS   hold=FILE (no answer as long as FILE is there; the log says "held" before)   status=CODE   redirect   silent (no answer)   hang (half an answer, then nothing)
@@ -416,7 +417,20 @@ def note(service, number, method, what, code):
             f.write(f'{time.time():.3f} {service} c{number} {method} {what} {code}\n')
 
 
+waiting = 0      # EC2 requests without an answer
+
+
+def note_overlap(what):
+    global waiting
+    with lock:
+        waiting += 1
+        if waiting > 1 and options.overlaps:
+            with open(options.overlaps, 'a') as f:
+                f.write(f'{time.time():.3f} {what} beside {waiting - 1}\n')
+
+
 def serve_connection(conn, service, number):
+    global waiting
     buffer = b''
     with conn:
         conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -424,6 +438,8 @@ def serve_connection(conn, service, number):
             (method, path), headers, body, buffer = request
             query = urllib.parse.urlsplit(path).query if method == 'GET' else body.decode('latin-1')
             what = path if service in ('imds', 'container') else dict(urllib.parse.parse_qsl(query)).get('Action', '-')
+            if service == 'ec2':
+                note_overlap(what)
             found = faults_for(service, what)
             if 'delay' in found:
                 time.sleep(float(found['delay'].value))
@@ -436,6 +452,9 @@ def serve_connection(conn, service, number):
                 more = more + [('Retry-After', found['retry-after'].value)]
             framing = found['framing'].kind if 'framing' in found else None
             note(service, number, method, what, framing if framing in ('silent', 'hang', 'close', 'refuse', 'garbage') else code)
+            if service == 'ec2':
+                with lock:
+                    waiting -= 1
             if not send(conn, code, text, more, framing):
                 return
 
@@ -485,6 +504,7 @@ def main():
     p.add_argument('--key')
     p.add_argument('--tls')
     p.add_argument('--log')
+    p.add_argument('--overlaps')
     p.add_argument('--faults-while')
     p.add_argument('--fault', action='append', default=[], type=Fault)
     p.add_argument('-h', '--help', action='store_true')
