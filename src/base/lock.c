@@ -47,7 +47,7 @@ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *
                         return diag_error(diag, -errno, CAUSE_FILE, "%s cannot be locked: %s", path,
                                           strerror(errno));
                 if (!told && now_usec() - begin >= TELL_USEC) {
-                        log_info("Another nodestrap runs on this machine; waiting for its end.");
+                        log_info("Another nodestrap process holds %s; waiting for it.", path);
                         told = true;
                 }
                 if (stop_signal())

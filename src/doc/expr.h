@@ -65,8 +65,8 @@ typedef const char *(*ExprFunction)(const ExprCall *c, ExprValue *ret);
 typedef struct ExprOverload {
         char name[12];
         unsigned n;
-        ExprType args[2], result;
         ExprFunction call;      /* returns NULL, or why it fails */
+        ExprType args[2], result;
         enum { EXPR_AS_FUNCTION = 1, EXPR_AS_METHOD = 2, EXPR_AS_BOTH = 3 } form;
 } ExprOverload;
 /* The first overload from start on that takes such types, or NULL. n == SIZE_MAX: any types. */

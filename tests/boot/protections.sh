@@ -8,7 +8,7 @@
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
-waits() { journalctl -b -o cat --no-pager "_PID=$(property "$1" MainPID)" | grep 'Another nodestrap runs'; }
+waits() { journalctl -b -o cat --no-pager "_PID=$(property "$1" MainPID)" | grep 'Another nodestrap process holds'; }
 status() { awk -v key="$2:" '$1 == key { print $2 }' "/proc/$1/status"; }
 # has UNIT CAPABILITY…: numbers of linux/capability.h; less what this container's own PID 1 lacks
 has() {

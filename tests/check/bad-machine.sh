@@ -113,7 +113,7 @@ settled
 mock --imds "$fixtures/imds-m5" --user-data "$tmp/changed"
 exec 7<"$root/run/nodestrap/lock"
 flock 7
-interrupted 'Another nodestrap runs on this machine; waiting for its end.'
+interrupted 'Another nodestrap process holds'
 ok 'SIGTERM while another init is waited for' fails 1 EINTERRUPTED detect
 ok 'is told' says_last 'stopped by SIGTERM; nothing was changed'
 

@@ -62,18 +62,18 @@ EXPORT CURLMcode curl_multi_perform(CURLM *multi, int *running) {
         return CURLM_INTERNAL_ERROR;
 }
 
-EXPORT CURLMcode curl_multi_poll(CURLM *multi, struct curl_waitfd *more, unsigned int n, int msec, int *ready) {
-        (void)multi;
-        (void)more;
-        (void)n;
-        (void)msec;
-        (void)ready;
+EXPORT CURLMcode curl_multi_poll(CURLM *multi_handle, struct curl_waitfd extra_fds[], unsigned int extra_nfds, int timeout_ms, int *ret) {
+        (void)multi_handle;
+        (void)extra_fds;
+        (void)extra_nfds;
+        (void)timeout_ms;
+        (void)ret;
         return CURLM_INTERNAL_ERROR;
 }
 
-EXPORT CURLMsg *curl_multi_info_read(CURLM *multi, int *left) {
-        (void)multi;
-        *left = 0;
+EXPORT CURLMsg *curl_multi_info_read(CURLM *multi_handle, int *msgs_in_queue) {
+        (void)multi_handle;
+        *msgs_in_queue = 0;
         return NULL;
 }
 

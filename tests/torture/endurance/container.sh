@@ -110,8 +110,8 @@ part_together() {
         init 2>/run/second & second=$!
         # shellcheck disable=SC2046 # sources are words
         /vmtest/nodeadm init $(sources) 2>/run/third & third=$!
-        try "the second says that it waits" until_is grep -q 'Another nodestrap runs' /run/second
-        try "so does nodeadm" until_is grep -q 'Another nodestrap runs' /run/third
+        try "the second says that it waits" until_is grep -q 'Another nodestrap process holds' /run/second
+        try "so does nodeadm" until_is grep -q 'Another nodestrap process holds' /run/third
         touch /run/go; wait $first; a=$?; wait $second; b=$?; wait $third; c=$?
         try "all end well" is "$a $b $c" "0 0 0"
         hold_end; figure "3 inits at once"

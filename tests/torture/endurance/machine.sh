@@ -47,7 +47,7 @@ signals_in_devices() {
                 else try "SIG$signal in the devices phase: it says so" says /run/err "\\(1 EINTERRUPTED\\) at .*SIG$signal"; fi
         done
         systemctl stop nodestrap-devices; systemctl start --no-block nodestrap-devices
-        until_is in_journal 'Another nodestrap runs'; systemctl stop nodestrap-devices; signals=$((signals + 1))
+        until_is in_journal 'Another nodestrap process holds'; systemctl stop nodestrap-devices; signals=$((signals + 1))
         try "nodestrap-devices that is stopped has ended by itself" no is "$(property nodestrap-devices ExecMainStatus)" 9
         exec 9>&-; systemctl start nodestrap-devices; figure "$signals signals in the devices phase"
         well "after signals in the devices phase"
