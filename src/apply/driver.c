@@ -73,7 +73,7 @@ static int tell_params(Work *w, const Differences *d, bool known_format) {
                              "NVIDIA's driver was loaded with %s" NO_LATER_CHANGE, d->borne.data);
         if (d->ignored.size > 0)
                 diag_warn_at(&w->warnings, "driver-parameter", NULL, w->action->id,
-                             "NVIDIA's driver does not know the parameter %s and uses its default; "
+                             "NVIDIA's driver does not know the parameter %s and ignores it; "
                              NVIDIA_OPTIONS " has it for a newer driver",
                              d->ignored.data);
         if (d->unknown.size > 0)

@@ -25,7 +25,7 @@ static const struct { int error; const char *advice; } advices[] = {
         { EPERM,   "run it as root; lsattr shows if the file or its directory is immutable" },
         { ENOTDIR, "a part of its path is not a directory" },
         { EISDIR,  "move the directory away" },
-        { ELOOP,   "it is a symbolic link, and its target may have another owner; replace it by a "
+        { ELOOP,   "it is a symbolic link, and its target may have another owner; replace it with a "
                    "file" },
         { EBUSY,   "something is mounted over it; unmount it or write it there" },
         { EFBIG,   "it is too large to edit" },

@@ -129,9 +129,9 @@ static char *tell_of_limits(char *text, int r) {
         _free_ char *first = xstrndup(text, n);
         if ((r != -EPERM && !strstr(first, strerror(EPERM))) || !power_is_limited())
                 return text;
-        char *whole = xasprintf("%s; this process lacks a right of root: see SystemCallFilter= and "
-                                "CapabilityBoundingSet= in `systemctl cat 'nodestrap-*'`, or the rights of "
-                                "the container%s",
+        char *whole = xasprintf("%s; this process lacks a privilege of root: see SystemCallFilter= and "
+                                "CapabilityBoundingSet= in `systemctl cat 'nodestrap-*'`, or the privileges "
+                                "of the container%s",
                                 first, text + n);
         free(text);
         return whole;

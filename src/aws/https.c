@@ -137,8 +137,8 @@ static struct curl_slist *make_list(const char *const (*headers)[2], size_t n) {
 static char *describe_failure(CURLcode code, const char *error) {
         char today[17];
         if (curl_may_quote_proxy(error))
-                return xasprintf("%s (libcurl says more, but may quote a password: is the address in "
-                                 "HTTPS_PROXY well formed?)",
+                return xasprintf("%s (nodestrap hides the rest, which may quote a password: check the "
+                                 "address in HTTPS_PROXY)",
                                  curl.strerror(code));
         const char *text = *error ? error : curl.strerror(code);
         sigv4_date(time(NULL), today);

@@ -56,8 +56,8 @@ static char *find_document(const char *text, size_t size, const char *certificat
 
 static int refuse(Diag *diag, const char *why) {
         return diag_error(diag, -EKEYREJECTED, CAUSE_BINDING,
-                          "no proof of the account and region of this instance, to which its signed "
-                          "configuration is bound: %s",
+                          "cannot prove that this instance is in the account and region for which its "
+                          "configuration is signed: %s",
                           why);
 }
 

@@ -62,19 +62,19 @@ int storage_strategy_from_string(const char *text) {
 static const Field string_item[] = { { .type = FIELD_STRING }, {} };
 
 static const Field cluster_fields[] = {
-        { FIELD("name", "Name of the EKS cluster; needed."), AT(STRING, cluster.name), NODEADM("training") },
-        { FIELD("apiServerEndpoint", "URL of the API server, https://…; needed."),
+        { FIELD("name", "Name of the EKS cluster; required."), AT(STRING, cluster.name), NODEADM("training") },
+        { FIELD("apiServerEndpoint", "URL of the API server, https://…; required."),
           .flags = FIELD_NO_NUMBER, .pattern = CHECK_PLAIN_HOST, AT(STRING, cluster.endpoint),
           NODEADM("https://0123456789ABCDEF0123456789ABCDEF.gr7.us-west-2.eks.amazonaws.com") },
-        { FIELD("certificateAuthority", "CA certificates of the cluster, base64 of PEM; needed."),
+        { FIELD("certificateAuthority", "CA certificates of the cluster, base64 of PEM; required."),
           .pattern = "^[A-Za-z0-9+/=\\r\\n]*$", BOUND(STRING, cluster, bind_authority),
           NODEADM("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==") },
-        { FIELD("cidr", "Service range of the cluster, 10.100.0.0/16 or an IPv6 one; needed."),
+        { FIELD("cidr", "Service range of the cluster, such as 10.100.0.0/16 or an IPv6 range; required."),
           .flags = FIELD_NO_NUMBER, .pattern = "^[0-9A-Fa-f:.]+/[0-9]{1,3}$|^$", AT(STRING, cluster.cidr),
           NODEADM("10.100.0.0/16") },
         { FIELD("enableOutpost", "Is this node on an AWS Outpost?"), AT(BOOL, cluster.outpost),
           NODEADM("true") },
-        { FIELD("id", "Id of a cluster on an Outpost; needed there."), AT(STRING, cluster.id),
+        { FIELD("id", "Id of a cluster on an Outpost; required there."), AT(STRING, cluster.id),
           NODEADM("01234567-89ab-cdef-0123-456789abcdef") },
         { FIELD("expectDevices", "Report the node as failed unless pods can get all its GPUs, EFA devices "
                                  "and huge pages."), AT(BOOL, cluster.expect_devices), OURS("true") },

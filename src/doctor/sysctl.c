@@ -76,7 +76,7 @@ void look_sysctl(Look *l, const Need *need) {
                         look_well(l, need, "sysctl", found);
                 else if (value)
                         FAULT(l, need, "sysctl", found,
-                              "it costs GPUs up to 15 %% of their transfers: set %s = %s in a file in "
+                              "it costs GPUs up to 15 %% of their transfer rate: set %s = %s in a file in "
                               "/etc/sysctl.d, or in spec.instance.sysctl",
                               name, rest);
                 return;

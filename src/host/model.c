@@ -119,7 +119,8 @@ static void add_processors(Host *h, const InstanceType *t) {
         if (!t || !t->vcpus)
                 assume(h, "cpus");
         h->memory_bytes = t ? (uint64_t)t->memory_gib << 30 : 0;
-        assume(h, "memoryBytes");       /* includes kernel memory */
+        if (h->memory_bytes > 0)        /* 0: not known */
+                assume(h, "memoryBytes");       /* includes kernel memory */
         unsigned nodes = t && t->numa_nodes > 0 ? (unsigned)t->numa_nodes : 1;
         if (!t || t->numa_nodes < 0)
                 assume(h, "numaNodes");

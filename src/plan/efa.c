@@ -29,8 +29,8 @@ static void warn_of_far_gpus(Plan *plan, const Host *host) {
                 return;
         _free_ char *list = strv_join(far, ", ");
         diag_warn(&plan->warnings, "efa-far",
-                  "GPU%s %s %s no EFA device %s: %s data takes a longer way to other nodes. Find better "
-                  "network cards for EFA: nodestrap plan --efa CARDS",
+                  "GPU%s %s %s no EFA device %s: %s data takes a longer path to other nodes. Try other "
+                  "network cards for EFA with nodestrap plan --efa CARDS",
                   far[1] ? "s" : "", list, far[1] ? "have" : "has",
                   placed ? "behind the same PCIe switch" : "on the same NUMA node", far[1] ? "their" : "its");
 }
@@ -55,14 +55,15 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         warn_of_far_gpus(plan, host);
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
                 Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_DEVICES, GROUP, modules[i],
-                                        "EFA driver and its dependencies");
+                                        i + 1 < ARRAY_SIZE(modules) ? "the EFA driver needs it" : "EFA driver");
                 load->lenient = is_extra(o);
                 if (before)
                         action_after(load, before);
                 RENEW(before, xstrdup(load->id));
         }
         Action *check = plan_add(plan, ACTION_CHECK_EFA, PHASE_DEVICES, GROUP, "efa",
-                                 "check the driver of each EFA device");
+                                 count > 0 ? "check number and driver of EFA devices"
+                                           : "check the driver of each EFA device");
         if (count > 0)
                 check->with = xasprintf("%s%u device%s", o->expected_efa > 0 ? "" : "at least ", count,
                                         count == 1 ? "" : "s");

@@ -34,7 +34,7 @@ void plan_imex_files(Plan *plan, const Nvidia *nvidia, const Host *host) {
                 diag_warn_at(&plan->warnings, "imex-nodes", NULL, NVIDIA_PATH ".imex.nodes",
                              "does not have the address of this host: IMEX ignores such a list and does not "
                              "get ready; add the address");
-        _free_ char *why = xasprintf("%zu-node NVLink domain; same file on every node", n);
+        _free_ char *why = xasprintf("%zu-node NVLink domain; must match on every node", n);
         plan_file(plan, PHASE_CONFIG, "accelerator", IMEX_CONFIG,
                   "IMEX on this host, with DRA driver socket", settings, 0644);
         plan_file(plan, PHASE_CONFIG, "accelerator", IMEX_NODES, why, nodes.data ?: "", 0644);

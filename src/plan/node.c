@@ -127,7 +127,7 @@ static uint64_t pages_after(const Plan *plan, const Host *host, uint64_t size, c
         bool assumed = strv_contains(host->assumed, "hugePages");
         for (size_t i = 0; i < host->n_pools; i++)
                 count += host->pools[i].size == size ? host->pools[i].count : 0;
-        *ret_doubt = assumed ? "not counting huge pages that the image reserves" : NULL;
+        *ret_doubt = assumed ? "if the image reserves none" : NULL;
         for (const Action *a = plan->actions; a < plan->actions + plan->n; a++) {
                 if (a->type != ACTION_RESERVE_PAGES || a->pages.size != size ||
                     (a->pages.if_none && count > 0))

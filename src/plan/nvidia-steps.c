@@ -172,7 +172,7 @@ static const Step steps[_STEPS_MAX] = {
                 .why = "make device files before nvidia-ctk needs them" },
         [STEP_VERSIONS] = { ACTION_CHECK_VERSIONS, "nvidia", .after = AFTER(DRIVER),
                 .wanted = FLAG(programs), .fill = fill_versions,
-                .why = "check that programs have the driver version" },
+                .why = "check that program and driver versions match" },
         /* Enabling a masked unit fails, so the image installs its units before. */
         [STEP_MASK_MANAGER] = { ACTION_MASK_UNIT, MANAGER, .after = AFTER(KMOD), .wanted = FLAG(no_manager) },
         [STEP_UNMASK_MANAGER] = { ACTION_UNMASK_UNIT, MANAGER, .wanted = FLAG(manager),
@@ -271,7 +271,7 @@ static const char *why(const Stack *s, const Step *step) {
                                        ? "keep IMEX off, as configured"
                                        : "leave IMEX to the DRA driver";
                 return s->switches ? "keep fabric manager off, as configured"
-                       : s->tray    ? "leave the fabric to the rack manager"
+                       : s->tray    ? "leave fabric to the rack fabric manager"
                                        : "no NVSwitch: fabric manager would fail";
         case ACTION_START_UNIT:
                 return s->nvlink5 ? "start with NVLSM; restart after an earlier failure"

@@ -218,7 +218,7 @@ static bool show_cards(Plan *plan, EfaCards *e, bool lines, char *const *far) {
         if (n_far > 0) {
                 _free_ char *list = strv_length(far) == n_far ? strv_join(far, ", ") : NULL;
                 diag_warn(&plan->warnings, "efa-far",
-                          "no EFA device is near %s%s%s: data to other nodes takes a longer way; give each "
+                          "no EFA device is near %s%s%s: data to other nodes takes a longer path; give each "
                           "GPU EFA on one of its cards", e->far.data, list ? ", on PCI " : "", list ?: "");
         }
         RENEW(plan->machine, text_take(&e->text));

@@ -247,7 +247,7 @@ size_t binds_find(Stores *s, Diag *warnings, const char *number,
                         _free_ char *label = mount_label(m);
                         diag_warn_at(warnings, "directory-mounted", NULL,
                                      "spec.instance.localStorage.disabledMounts",
-                                     "%s is a mount already (%s), so it does not move to the instance "
+                                     "%s is a mount point already (%s), so it does not move to the instance "
                                      "stores; to hide this warning, name %s here",
                                      bind->path, label, bind->word);
                         continue;

@@ -286,7 +286,8 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                                                    : host->tuning.network_remedy);
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",
-                          "some facts are assumed: on a real node the plan and its sha256 may differ");
+                          "this plan assumes some facts, so on a real node it and its sha256 may differ: run "
+                          "nodestrap plan there");
 }
 
 static int check_facts(const Host *host, Diag *diag) {
@@ -392,7 +393,7 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
                 return r;
         plan_requirements(plan, config, host);
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST_FILE,
-                 "remove earlier files that this plan lacks");
+                 "remove files that only earlier plans wrote");
         plan_take_turn(plan);
         plan_units(plan, config, host);
         plan_node(plan, config, host);

@@ -31,7 +31,8 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
         unsigned gpus = host->gpus.count;
         text_add(t, "%s%s: ", host->instance.type ?: "unknown type",
                  host->modelled ? ", from the table of instance types" : "");
-        text_add(t, host->cpus > 0 ? "%u CPUs" : "CPUs not known", host->cpus);
+        text_add(t, host->cpus > 0 ? "%u CPUs%s" : "CPUs not known", host->cpus,
+                 strv_contains(host->assumed, "cpus") ? " assumed" : "");
         if (host->memory_bytes > 0)     /* not all instance types have it in the table */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
         describe_nodes(t, config, host);
@@ -59,7 +60,7 @@ char *plan_describe_host(const Config *config, const Host *host) {
                 if (more[k])
                         text_add(&instance, ", %s", more[k]);
         text_add(&software, "kubelet %s, containerd %s", host->kubelet_version, host->containerd_version);
-        if (host->driver_version)
+        if (host->driver_version && host->gpus.count > 0)
                 text_add(&software, ", NVIDIA driver %s", host->driver_version);
         if (host->kernel)
                 text_add(&software, ", Linux %s", host->kernel);
@@ -212,7 +213,7 @@ char *plan_to_text(const Plan *plan) {
         add_warnings(&t, &plan->warnings);
         add_diffs(&t, plan);
         add_live(&t, plan);
-        text_add(&t, "\n%zu actions. Plan %s\n", plan->n, plan->id);
+        text_add(&t, "\n%zu steps. Plan %s\n", plan->n, plan->id);
         return text_take(&t);
 }
 

@@ -109,10 +109,10 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
              label = config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY &&
                      plan_find(plan, FABRIC_ID);
         static const char *const why[] = {
-                [FAILURE_HOLD] = "no taint: a failed step keeps kubelet stopped",
+                [FAILURE_HOLD] = "clear earlier taint; failed steps keep kubelet stopped",
                 [FAILURE_JOIN_TAINTED] = "taint if a device step failed",
-                [FAILURE_REBOOT] = "no taint: a hardware failure reboots once",
-                [FAILURE_POWER_OFF] = "no taint: a hardware failure powers off",
+                [FAILURE_REBOOT] = "clear earlier taint; a hardware failure reboots once",
+                [FAILURE_POWER_OFF] = "clear earlier taint; a hardware failure powers off",
         };
         Action *a = plan_add(plan, ACTION_TAINT_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
                              why[plan->as_nodeadm && !taint ? FAILURE_HOLD : config->failure_policy]);
@@ -138,7 +138,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_NODE, PHASE_RUN, "kubelet", TAINT_KEY,
-                             "fail if an earlier Node lacks this taint");
+                             "require taint on existing Node after a failure");
         a->with = xstrdup(host->instance.id);
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_unit(&plan->actions[i], "kubelet.service"))
@@ -148,8 +148,8 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
 
 static void plan_turn(Plan *plan, const char *forget, bool tainted) {
         Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN,
-                                 tainted ? "let kubelet start once storage and containerd work"
-                                         : "let kubelet start once every step succeeded", "", 0644);
+                                 tainted ? "let kubelet start after storage and containerd work"
+                                         : "let kubelet start after every step succeeds", "", 0644);
         if (plan_find(plan, "import-image:" SANDBOX_ARCHIVE))
                 action_after(turn, "import-image:" SANDBOX_ARCHIVE);
         action_after(turn, "start-unit:containerd.service");

@@ -130,8 +130,8 @@ static char *join_last_line(const JoinReport *join, const Verdict *v, const Stat
                 return xasprintf("nodestrap: %s (%d %s) at %s: %s", v->word, (int)v->exit_code, v->code,
                                  v->step, v->text);
         _free_ char *times = times_text(joined, false);
-        return xasprintf("nodestrap: ok: Node %s of cluster %s is %s: %s after the kernel started (%u "
-                         "request%s, %.2f s)",
+        return xasprintf("nodestrap: ok: Node %s of cluster %s is %s: %s after the kernel started (this "
+                         "check: %u request%s, %.2f s)",
                          join->access.node, join->access.cluster, join_goal_text(join->goal), times,
                          join->outcome.requests, join->outcome.requests == 1 ? "" : "s", seconds);
 }

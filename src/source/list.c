@@ -26,8 +26,8 @@ static int take_line(const char *line, SourceList *list, Position at, Diag *diag
         }
         if (!source_is_imds(text) && (!path || streq(path, text)))
                 return diag_error_at(diag, -EINVAL, CAUSE_SOURCE, &at, NULL,
-                                     "cannot read \"%s\" as a source; write imds://user-data, file:///PATH "
-                                     "or config-cache FILE",
+                                     "cannot read \"%s\" as a source; write imds://user-data, file://PATH "
+                                     "or \"config-cache FILE\"",
                                      text);
         strv_add(&list->uris, text);
         return 0;

@@ -81,7 +81,7 @@ ok 'throttling without end: as many requests as allowed' sent 2 ec2
 broken 'no name at all' 20 EEC2 detect 'Switch on enableDnsHostnames and enableDnsSupport of the VPC; with spec.featureGates' "${name[@]}" --fault ec2:empty
 broken 'a proxy in the way' 20 EEC2 detect 'the last one: an answer that is not XML of EC2. Another server answers in place of EC2' \
         "${name[@]}" --fault ec2:not-xml
-broken 'EC2 that hangs up' 20 EEC2 detect 'Check the way to the EC2 API: NAT gateway or VPC endpoint' "${name[@]}" --fault ec2:refuse
+broken 'EC2 that hangs up' 20 EEC2 detect 'Check the network path to the EC2 API: NAT gateway or VPC endpoint' "${name[@]}" --fault ec2:refuse
 broken 'a message of EC2 that repeats the token' 20 EEC2 detect 'refused DescribeInstances: Blocked (HTTP 400' "${name[@]}" --fault ec2:error=Blocked
 AWS_ENDPOINT_URL_EC2=ftp://x init
 ok 'an endpoint that is none' fails 20 EEC2 detect

@@ -245,7 +245,7 @@ refused() { # STATUS WORDS FILE
 }
 ln -s b.tar.gz "$tmp/link"; mkdir "$tmp/directory"
 rm "$tmp/asked"; export PATH=$tmp/bin:$PATH
-ok 'a link is refused' refused 40 'link cannot be written: it is a link, or below one' "$tmp/link"
+ok 'a link is refused' refused 40 'link cannot be written: it is a link, or in a linked directory' "$tmp/link"
 ok 'a directory' refused 40 'directory cannot be written: Is a directory' "$tmp/directory"
 ok 'a directory that is not there' refused 40 'b.tar.gz cannot be written: No such file or directory' "$tmp/nowhere/b.tar.gz"
 ok 'which is told before anybody is asked' test ! -e "$tmp/asked"

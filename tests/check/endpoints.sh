@@ -57,9 +57,9 @@ WORDS='EC2 may have no FIPS endpoint in us-iso-east-1: unset AWS_USE_FIPS_ENDPOI
 ok 'a name that does not resolve may be one that there is not' nowhere AWS_USE_FIPS_ENDPOINT=true
 WORDS='EC2 may have no FIPS and dual-stack endpoint in us-iso-east-1: unset AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT, or name'
 ok 'for two reasons' nowhere AWS_USE_FIPS_ENDPOINT=true AWS_USE_DUALSTACK_ENDPOINT=true
-WORDS='with AWS_ENDPOINT_URL_EC2. Check the way to the EC2 API'
+WORDS='with AWS_ENDPOINT_URL_EC2. Check the network path to the EC2 API'
 ok 'or one that this network does not know' nowhere AWS_USE_DUALSTACK_ENDPOINT=true
-WORDS='us-iso-east-1.c2s.ic.gov. Check the way to the EC2 API'
+WORDS='us-iso-east-1.c2s.ic.gov. Check the network path to the EC2 API'
 ok 'the usual name is there' nowhere AWS_USE_FIPS_ENDPOINT=false
 
 # ---- by a NodeConfig ----

@@ -327,7 +327,7 @@ if [ -n "${NODESTRAP_LONG:-}" ]; then
         judged() { [ "$(cat "$tmp/$1.rc")" = "$2" ] && [ "$(wc -l <"$tmp/$1.err")" = 1 ] && grep -F -- "$3" "$tmp/$1.err" || { cat "$tmp/$1.rc" "$tmp/$1.err"; false; }; }
         ok 'a metadata service that never answers' judged imds 12 'no answer in time'
         ok 'STS that never answers a web identity' judged web 20 'no usable answer from STS at'
-        ok 'STS that never answers' judged assume 20 'Check the way to STS'
+        ok 'STS that never answers' judged assume 20 'Check the network path to STS'
         ok 'a container'"'"'s endpoint that never answers' judged pod 20 'gives no credentials: no answer in time'
         vars=()
         mock4 --fault 'imds:status=403@/latest/api/token'

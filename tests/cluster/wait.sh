@@ -121,7 +121,7 @@ try "which is all that the API server says of it" until_told full "Not yet (ENOT
 etcd_empty >/dev/null
 try "it has room again" register
 end full
-try "and the wait ends well, without another request" eval 'ended_with full 0 && says full "(1 request, "'
+try "and the wait ends well, without another request" eval 'ended_with full 0 && says full "(this check: 1 request, "'
 etcd_stop; begin lost --timeout 2m
 try "an etcd that is away is a silence, and not a Node that is not there" eval 'until_told lost "Not yet (EAPISILENT): $API accepts a connection but does not answer" && no told lost ENOTREGISTERED'
 etcd_start; end lost

@@ -42,7 +42,7 @@ wants "{device: vol-$(id 3), mountTarget: /data}"
 try "one that is mounted elsewhere is refused" refuses "is mounted at /elsewhere"
 umount /elsewhere
 mount -t tmpfs tmpfs /data
-try "a target that is a mount is refused" refuses "/data is a mount already \(tmpfs of tmpfs\)"
+try "a target that is a mount is refused" refuses "/data is a mount point already \(tmpfs of tmpfs\)"
 umount /data
 wants "{device: /dev/vda, mountTarget: /data}"
 try "what is no volume is refused" refuses "not an EBS volume|not attached"

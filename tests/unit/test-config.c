@@ -859,8 +859,8 @@ TEST(mig_off) {
         ASSERT_EQ(empty.config->nvidia.n_mig, 0);
         _cleanup_(loaded_done) Loaded divided = load_with("  accelerator: {nvidia: {mig: [{profiles: {1g.5gb: 7}}]}}\n");
         ASSERT_TRUE(!nvidia_mig_is_off(&divided.config->nvidia));
-        expect_error("  accelerator: {nvidia: {mig: 0}}\n", "spec.accelerator.nvidia.mig: is 0, which is ambiguous: write off");
-        expect_error("  accelerator: {nvidia: {mig: '0'}}\n", "write off to turn MIG off");
+        expect_error("  accelerator: {nvidia: {mig: 0}}\n", "spec.accelerator.nvidia.mig: is 0, which is ambiguous: write \"off\"");
+        expect_error("  accelerator: {nvidia: {mig: '0'}}\n", "write \"off\" to turn MIG off");
         expect_error("  accelerator: {nvidia: {mig: on}}\n", "spec.accelerator.nvidia.mig: must be off, a list of profiles");
         expect_error("  accelerator: {nvidia: {mig: [{devices: off, profiles: {1g.5gb: 7}}]}}\n", "mig[0].devices: must be all");
 }

@@ -89,7 +89,7 @@ TEST(a_parameter_that_nobody_asked_for) {
         char *words[] = { (char *)"CoherentGPUMemoryMode=driver?", (char *)"ImexChannel=2048?", (char *)"RegistryDwords=?", NULL };
         b.action.device.parameters = words;
         assert_works(&b, driver_work, 0);
-        assert_warns(&b, "driver-parameter", "does not know the parameter ImexChannel and uses its default");
+        assert_warns(&b, "driver-parameter", "does not know the parameter ImexChannel and ignores it");
         words[0] = (char *)"CoherentGPUMemoryMode=numa?";
         assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "loaded with CoherentGPUMemoryMode=driver (numa is asked for);");
 }
@@ -101,7 +101,7 @@ TEST(a_parameter_that_only_warns) {
         char *words[] = { (char *)"ImexChannelCount=2048?", (char *)"GrdmaPciTopoCheckOverride=1??", NULL };
         b.action.device.parameters = words;
         assert_works(&b, driver_work, 0);
-        assert_warns(&b, "driver-parameter", "does not know the parameter GrdmaPciTopoCheckOverride and uses its default");
+        assert_warns(&b, "driver-parameter", "does not know the parameter GrdmaPciTopoCheckOverride and ignores it");
         diag_done(&b.work.warnings);
         b.work.warnings = (Diag){};
         put(&b, "/proc/driver/nvidia/params", "ImexChannelCount: 2048\nGrdmaPciTopoCheckOverride: 0\n");

@@ -316,7 +316,7 @@ TEST(mounted_elsewhere) {
 TEST(places_that_are_taken) {
         WANTED(m, "/data");
         add_mount(m, "/data", "0:99", "/");
-        ASSERT_REFUSED(m, "/data is a mount already (xfs of /dev/x), but must show the volume /dev/sdb");
+        ASSERT_REFUSED(m, "/data is a mount point already (xfs of /dev/x), but the volume /dev/sdb belongs there: remove");
         m->s.host.storage.n_mounts = 0;
         add_mount(m, "/data/pods/x", "0:99", "/");
         ASSERT_REFUSED(m, "/data must move to the volume, but is in use: 1 mount is below it");
