@@ -18,13 +18,15 @@ static const char *const uses[_USE_MAX] = {
 static const struct { char words[20]; Flag flag; const char *help; } own_help[] = {
         { "init", FLAG_CONFIG_SOURCE,
           "read the NodeConfig here: imds://user-data or file://PATH; repeatable "
-          "(default: the sources of the boot)" },
+          "(default: the sources that init reads at boot)" },
         { "doctor", FLAG_CONFIG_SOURCE,
           "read the NodeConfig here: imds://user-data, file://PATH, PATH, or - for stdin; repeatable "
-          "(default: the sources of the boot; without any, or with --root, a plain NodeConfig)" },
-        { "plan", FLAG_STRICT, "treat warnings about the input, or about what will not work, as errors" },
+          "(default: those that init reads at boot; without any, or with --root, a plain NodeConfig)" },
+        { "plan", FLAG_CONFIG_CACHE, "read the NodeConfig here if no source has one" },
+        { "plan", FLAG_STRICT_NODE_NAME, "plan with the name from EC2; never assume one" },
+        { "plan", FLAG_STRICT, "treat warnings about the input, or about settings that will not work, as errors" },
         { "doctor", FLAG_INSTANCE_TYPE,
-          "test for TYPE,TYPE (default: this machine; with --root what the image serves)" },
+          "test for TYPE,TYPE (default: this machine; with --root each type of its architecture)" },
         { "doctor", FLAG_KUBELET_VERSION, "test for this kubelet" },
         { "doctor", FLAG_CONTAINERD_VERSION, "test for this containerd" },
         { "doctor", FLAG_DRIVER_VERSION, "test for this NVIDIA driver" },
@@ -32,7 +34,7 @@ static const struct { char words[20]; Flag flag; const char *help; } own_help[] 
         { "config check", FLAG_OUTPUT, "print text (default), json or sarif" },
         { "config schema", FLAG_STRICT, "print one that refuses unknown keys, for editors" },
         { "config sign", FLAG_REGION, "bind the signature to this region" },
-        { "config verify", FLAG_KEY, "verify with this public key, not with trusted.d" },
+        { "config verify", FLAG_KEY, "verify with this public key, not with those in /etc/nodestrap/trusted.d" },
         { "status", FLAG_OUTPUT, "print text (default), json, svg or metrics" },
         { "udev-net-manager", FLAG_DRY_RUN, "print the decision; change nothing" },
         { "boot-hook", FLAG_TIMEOUT, "give up after TIME, such as 90s (default: 1m)" },

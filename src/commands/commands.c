@@ -40,7 +40,7 @@ static const Command commands[_COMMAND_MAX] = {
                 .words = "plan", .use = USE_BEFORE,
                 .help = HELP("[OPTION...] [FILE...]", "Show what init would do, on this machine or another",
                              "Changes nothing and needs no root. A step marked > is on the longest chain "
-                             "to the start of kubelet.",
+                             "to kubelet. FILE means -c FILE.",
                              "plan -c user-data --instance-type p5.48xlarge\n"
                              "plan --show-diff"),
                 .takes_words = true,
@@ -52,9 +52,10 @@ static const Command commands[_COMMAND_MAX] = {
         },
         [DOCTOR] = {
                 .words = "doctor", .use = USE_BEFORE,
-                .help = HELP("[OPTION...]", "Test an image or a machine for a boot",
-                             "Names missing programs, units and modules, and versions that do not fit. "
-                             "Exits with 70 if a boot would fail; with --strict also at a warning.",
+                .help = HELP("[OPTION...]", "Test whether an image or a machine can boot as a node",
+                             "Names missing programs, units and modules, and versions that do not work "
+                             "together. Exits with 70 if a boot would fail; with --strict also for a "
+                             "warning.",
                              "doctor\n"
                              "doctor --root /mnt --instance-type p5.48xlarge --strict"),
                 .names = OURS, .flags = LOADS | MODELS | BIT(OUTPUT) | BIT(ASK), .sample = true,
@@ -82,7 +83,7 @@ static const Command commands[_COMMAND_MAX] = {
         [CONFIG_SCHEMA] = {
                 .words = "config schema", .use = USE_BEFORE,
                 .help = HELP("[OPTION...]", "Print the JSON Schema of a NodeConfig",
-                             "Has an example of each key, and the version that brought it.",
+                             "The schema has an example of each key, and the version that added it.",
                              "config schema\n"
                              "config schema --strict -o schema.json"),
                 .names = OURS, .flags = ROOT | BIT(CONFIG_OUTPUT) | BIT(STRICT),
@@ -100,7 +101,8 @@ static const Command commands[_COMMAND_MAX] = {
         [CONFIG_SIGN] = {
                 .words = "config sign", .use = USE_BEFORE,
                 .help = HELP("-k KEY.pem [OPTION...]", "Print the sources as signed user data",
-                             "Unbound, the signature is valid on each machine that trusts the key.",
+                             "Without --region, --account and --cluster, the signature is valid on each "
+                             "machine that trusts the key.",
                              "config sign -k ops.pem -c user-data >signed\n"
                              "config sign -k ops.pem -c user-data --cluster training -o signed"),
                 .names = OURS,
@@ -110,7 +112,7 @@ static const Command commands[_COMMAND_MAX] = {
         },
         [CONFIG_VERIFY] = {
                 .words = "config verify", .use = USE_BEFORE,
-                .help = HELP("[OPTION...]", "Print who signed the sources, and for whom",
+                .help = HELP("[OPTION...]", "Print who signed the sources, for which machines",
                              "Exits with 11 and prints the reason if the signature is not valid.",
                              "config verify -c signed\n"
                              "config verify -k ops.pub -c signed"),
@@ -172,7 +174,7 @@ static const Command commands[_COMMAND_MAX] = {
         [UDEV_NET_MANAGER] = {
                 .words = "udev-net-manager", .use = USE_UNITS,
                 .help = HELP("-a ACTION -i NAME [OPTION...]",
-                             "Set up a network interface that has come or gone",
+                             "Set up an added interface, or clean up after a removed one",
                              "A udev rule runs it for each interface.",
                              "udev-net-manager --action add --interface ens6 --dry-run\n"
                              "udev-net-manager --action remove --interface ens6 --dry-run"),
@@ -184,7 +186,7 @@ static const Command commands[_COMMAND_MAX] = {
         },
         [BOOT_HOOK] = {
                 .words = "boot-hook", .use = USE_UNITS,
-                .help = HELP("[OPTION...]", "Wait until the network of this boot is complete",
+                .help = HELP("[OPTION...]", "Wait until all network links are ready",
                              "Names each link that is not ready, and why.",
                              "boot-hook\n"
                              "boot-hook --timeout 5s"),

@@ -104,8 +104,8 @@ int output_file(const char *file, const void *data, size_t size, Diag *diag) {
         int r = write_file(file, data, size);
         if (r == -ELOOP)
                 return diag_error(diag, r, CAUSE_FILE,
-                                  "%s cannot be written: it is a link, or below one, and the output may "
-                                  "hold secrets; name the file itself",
+                                  "%s cannot be written: it is a link, or in a linked directory, and the "
+                                  "output may hold secrets; give a path without links",
                                   file);
         return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s cannot be written: %s", file, strerror(-r)) : 0;
 }

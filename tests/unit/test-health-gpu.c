@@ -114,7 +114,7 @@ TEST(recovery_actions) {
         FINDS("recovery 1 6\n", SECOND "bus-reset!");
         FINDS("recovery 1 7\n", SECOND "system-reboot!");
         FINDS("recovery 1 8\n", SECOND "recovery-unknown");
-        SAYS("recovery 1 8\n", "unknown recovery action (8)");
+        SAYS("recovery 1 8\n", "recovery action that nodestrap does not know (8)");
         SAYS("recovery 1 2\n", "the driver says: reboot the node before it can be used; if it stays so, replace the instance");
         FINDS("recovery none\nrecovery 1 2\n", "");
         FINDS("recovery 1 2 2\n", SECOND "node-reboot!");      /* each type of an unsigned integer */
