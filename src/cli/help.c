@@ -21,7 +21,7 @@ static const struct { char words[20]; Flag flag; const char *help; } own_help[] 
           "(default: the sources that init reads at boot)" },
         { "doctor", FLAG_CONFIG_SOURCE,
           "read the NodeConfig here: imds://user-data, file://PATH, PATH, or - for stdin; repeatable "
-          "(default: those that init reads at boot; without any, or with --root, a plain NodeConfig)" },
+          "(default: what init reads at boot; without any, or with --root, a plain NodeConfig)" },
         { "plan", FLAG_CONFIG_CACHE, "read the NodeConfig here if no source has one" },
         { "plan", FLAG_STRICT_NODE_NAME, "plan with the name from EC2; never assume one" },
         { "plan", FLAG_STRICT, "treat warnings about the input, or about settings that will not work, as errors" },
