@@ -121,8 +121,8 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
                                     ? query_endpoint_advice(q->service, &a->endpoint, q->region)
                                     : xstrdup("");
         return try_again(a, why,
-                         xasprintf("%sCheck the network path to %s: NAT gateway or VPC endpoint, security groups, "
-                                   "HTTPS_PROXY and NO_PROXY",
+                         xasprintf("%sCheck the network path to %s: NAT gateway or VPC endpoint, security "
+                                   "groups, HTTPS_PROXY and NO_PROXY",
                                    kind, q->service->full_name));
 }
 

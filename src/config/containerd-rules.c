@@ -350,7 +350,8 @@ static void judge_limits(Judgement *j) {
                 bool valid = startswith(type, "RLIMIT_") && word_is_among(type + strlen("RLIMIT_"), known);
                 if (!valid || (json_is_number(soft) && json_number_value(soft) > json_number_value(hard)))
                         tell(j, valid ? "has a soft limit above the hard one, so no pod would start"
-                                      : "is not a limit, so no pod would start: use one such as RLIMIT_NOFILE",
+                                      : "is not a limit, so no pod would start: use one such as "
+                                        "RLIMIT_NOFILE",
                              "baseRuntimeSpec.process.rlimits[%zu]", i);
         }
 }

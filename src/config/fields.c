@@ -62,7 +62,8 @@ int storage_strategy_from_string(const char *text) {
 static const Field string_item[] = { { .type = FIELD_STRING }, {} };
 
 static const Field cluster_fields[] = {
-        { FIELD("name", "Name of the EKS cluster; required."), AT(STRING, cluster.name), NODEADM("training") },
+        { FIELD("name", "Name of the EKS cluster; required."),
+          AT(STRING, cluster.name), NODEADM("training") },
         { FIELD("apiServerEndpoint", "URL of the API server, https://…; required."),
           .flags = FIELD_NO_NUMBER, .pattern = CHECK_PLAIN_HOST, AT(STRING, cluster.endpoint),
           NODEADM("https://0123456789ABCDEF0123456789ABCDEF.gr7.us-west-2.eks.amazonaws.com") },

@@ -433,7 +433,8 @@ static const Rule rules[] = {
         TEXT("spec.accelerator.nvidia.imex.nodes[]", is_others_too,
              "is an address by which a node reaches only itself: use one that other nodes reach"),
         TEXT("spec.accelerator.nvidia.imex.nodes[]", is_node,
-             "is not an address for IMEX: write an IPv4 or IPv6 address without a prefix length, or a host name"),
+             "is not an address for IMEX: write an IPv4 or IPv6 address without a prefix length, or a host "
+             "name"),
         { "spec.accelerator.nvidia.imex.channels", is_enough_for_channel0,
           "is 0, but createChannel0 and mode host need channel 0" },
         TEXT("spec.accelerator.nvidia.mig", is_mig,

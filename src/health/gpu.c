@@ -71,8 +71,8 @@ static int look_at_recovery(Look *l) {
                 findings_excuse(l->f, l->gpu->address);
         if (action >= ARRAY_SIZE(actions))
                 FOUND(l, "recovery-unknown", false,
-                      "the driver wants a recovery action that nodestrap does not know (%u): find its name in "
-                      "nvidia-smi -q and follow it", action);
+                      "the driver wants a recovery action that nodestrap does not know (%u): find its name "
+                      "in nvidia-smi -q and follow it", action);
         else if (actions[action].word)
                 FOUND(l, actions[action].word, action != NVML_RECOVERY_DOMAIN,
                       "the driver says: %s before %s", actions[action].text,

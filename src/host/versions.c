@@ -73,7 +73,8 @@ static int ask_program(const Program *p, char **ret, Diag *diag) {
                 return diag_error(
                         diag, r, CAUSE_FACTS,
                         "the version of %s is not known: %s does not exist, and %s does not run (%s). "
-                        "Install %s, give its version with %s, or plan for another machine with --instance-type",
+                        "Install %s, give its version with %s, or plan for another machine with "
+                        "--instance-type",
                         p->name, p->file, p->name, strerror(-r), p->name, p->option);
         if (c.timed_out)
                 return diag_error(

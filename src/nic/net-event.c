@@ -101,8 +101,8 @@ int net_event_read_interfaces(NetEvent *e) {
         return e->facts.interface
                        ? 0
                        : net_event_error(e, -ENODEV,
-                                         "no network interface has this name: it is gone, or udev sends another "
-                                         "event for its new name");
+                                         "no network interface has this name: it is gone, or udev sends "
+                                         "another event for its new name");
 }
 
 int net_event_read_decisions(NetEvent *e) {

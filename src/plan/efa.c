@@ -55,7 +55,8 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         warn_of_far_gpus(plan, host);
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
                 Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_DEVICES, GROUP, modules[i],
-                                        i + 1 < ARRAY_SIZE(modules) ? "the EFA driver needs it" : "EFA driver");
+                                        i + 1 < ARRAY_SIZE(modules) ? "the EFA driver needs it"
+                                                                    : "EFA driver");
                 load->lenient = is_extra(o);
                 if (before)
                         action_after(load, before);

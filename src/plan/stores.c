@@ -84,7 +84,8 @@ static void refuse_missing(Stores *s) {
         _free_ char *idle = s->seen->idle ? strv_join(s->seen->idle, ", ") : NULL;
         stores_refuse(s, CAUSE_DISKS,
                       "%zu of %u instance stores %s missing%s: %s promises %u, and here %s %s%s%s. Stop and "
-                      "start the instance to move it to other hardware, or set expectedDisks to the number that it has",
+                      "start the instance to move it to other hardware, or set expectedDisks to the "
+                      "number that it has",
                       missing, s->expected, missing == 1 ? "is" : "are", roles,
                       host_expected_by(s->config, s->host), s->expected,
                       s->n == 1 ? "is" : "are", here.data ?: "none",

@@ -175,8 +175,8 @@ static void check_target(Stores *s, const Volume *v, const BindStep *step, const
         _free_ char *unfit = dir ? why_unfit(dir) : NULL, *label = m ? mount_label(m) : NULL;
         if (m)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s is a mount point already (%s), but the volume %s belongs there: remove that mount, or "
-                              "the volume from the NodeConfig",
+                              "%s is a mount point already (%s), but the volume %s belongs there: remove "
+                              "that mount, or the volume from the NodeConfig",
                               path, label, v->device);
         else if (unfit)
                 stores_refuse(s, CAUSE_MOUNT, "%s %s, but must show the volume %s: move it away", path,
