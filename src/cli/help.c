@@ -27,7 +27,7 @@ static const struct { char words[20]; Flag flag; const char *help; } own_help[] 
         { "plan", FLAG_STRICT,
           "treat warnings about the input, or about settings that will not work, as errors" },
         { "doctor", FLAG_INSTANCE_TYPE,
-          "test for TYPE,TYPE (default: this machine; with --root each type of its architecture)" },
+          "test for TYPE,TYPE (default: this machine; with --root each type that the image supports)" },
         { "doctor", FLAG_KUBELET_VERSION, "test for this kubelet" },
         { "doctor", FLAG_CONTAINERD_VERSION, "test for this containerd" },
         { "doctor", FLAG_DRIVER_VERSION, "test for this NVIDIA driver" },

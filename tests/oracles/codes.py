@@ -88,7 +88,7 @@ def program():
             warnings.update(re.findall(r'\.code = "([a-z-]+)"', text))
         if path == "src/apply/table.c":     # what a step says that the node can do without
             warnings.update(re.findall(r'\.missed = "([a-z-]+)"', text))
-            warnings.update(w for given in split_calls(text, "WORK") if len(given) > 2 for w in CODE.findall(given[2]))
+            warnings.update(w for name in ("WORK", "WAIT") for given in split_calls(text, name) if len(given) > 2 for w in CODE.findall(given[2]))
         if path.startswith("src/report/"):
             for value in re.findall(r"\.word = ([^;]*?)(?:, \.|;)", text):
                 verdicts.update(CODE.findall(value))
