@@ -36,8 +36,8 @@ static char *setting_fault(const Merge *m, const char *name, const char *text) {
                    *mode = json_get_text(merge_find(m, "spec.instance.hugePages"), "mode");
         /* the builder of an image knows which program it is, a reader of user data does not */
         if (sysctl_names_program(name, text))
-                return xstrdup("cannot be set here: it names a program that the kernel would start as root; "
-                               "set it in the image, in /etc/sysctl.d");
+                return xstrdup("names a program that the kernel would start as root: set it in the image, in "
+                               "a file in /etc/sysctl.d");
         if (wanted && !streq(value, wanted) && protects_kernel_defaults(m))
                 return xasprintf("kubelet starts only with the value %s: leave it out, or set "
                                  "spec.kubelet.config.protectKernelDefaults: false", wanted);

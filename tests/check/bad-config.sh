@@ -18,7 +18,7 @@ none='add one to the user data'
 bad 'an empty user data' 10 ENOCONFIG source "no NodeConfig found in user-data (empty)" </dev/null
 bad 'a script alone' 10 ENOCONFIG source "$none" <<<$'#!/bin/sh\nexport PASSWORD=CANARYscript'
 ok 'a script alone: it is called a script' says 'user-data: foreign-data: this is a script by its first line'
-none='user-data: decoded once, this is base64 again'
+none='user-data: decoded, this is base64 once more'
 bad 'base64 twice' 10 ENOCONFIG source "$none" < <(good | base64 | base64 -w 0)
 bad 'gzip twice' 10 ENOCONFIG source "${none/base64/gzip}" < <(good | gzip | gzip | base64)
 none='add one to the user data'
@@ -128,7 +128,7 @@ done
 bad 'a kernel setting that is a secret' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.net.ipv4.tcp_fastopen_key: is a secret, which plans and logs would show' \
         < <(instance 'sysctl: {net.ipv4.tcp_fastopen_key: "00000001-00000002-00000003-00000004"}')
 bad 'a line end in a kernel setting' 11 EINVALID validate 'spec.instance.sysctl.vm.x: holds a line end' < <(instance 'sysctl: {vm.x: "1\\nkernel.y = 2"}')
-bad 'a kernel setting that names a program' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.kernel.modprobe: cannot be set here: it names a program that the kernel would start as root; set it in the image' \
+bad 'a kernel setting that names a program' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.kernel.modprobe: names a program that the kernel would start as root: set it in the image' \
         < <(instance 'sysctl: {kernel.modprobe: /tmp/hunter2}')
 bad 'a kernel setting by two names' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.vm/max_map_count: is set twice, under two names' \
                 < <(instance 'sysctl: {vm.max_map_count: "1", vm/max_map_count: "2"}')

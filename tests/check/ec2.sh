@@ -145,7 +145,7 @@ AWS_REGION=eu-west-1 ok 'they are those of the region where the instance is' run
 for proxy in 'http://user:canary@pro xy:1' 'sock9://user:canary@proxy:1' 'http://user:canary@proxy.invalid:99999' 'canary canary'; do
         bad_proxy() {
                 ! HTTPS_PROXY=$proxy AWS_MAX_ATTEMPTS=1 AWS_ENDPOINT_URL_EC2=https://ec2.invalid AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=b run name i-1 &&
-                        says 'HTTPS_PROXY well formed' && lacks canary
+                        says 'check the address in HTTPS_PROXY' && lacks canary
         }
         ok 'no part of a proxy that is none is shown' bad_proxy
 done

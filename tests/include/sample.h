@@ -32,7 +32,7 @@ typedef struct Sample {
         PlanOptions options;
         Plan *plan;
         Diag diag;
-        json_t *parsed[3];
+        json_t *parsed[8];
 } Sample;
 
 static inline Sample sample_new(void) {
@@ -75,7 +75,9 @@ static inline json_t *sample_json(Sample *s, const char *text) {
         _free_ char *copy = xstrdup(text);
         for (char *p = copy; *p; p++)
                 *p = *p == '\'' ? '"' : *p;
-        size_t i = s->parsed[0] ? s->parsed[1] ? 2 : 1 : 0;
+        size_t i = 0;
+        while (s->parsed[i])
+                ASSERT_TRUE(++i < ARRAY_SIZE(s->parsed));
         s->parsed[i] = json_loads(copy, JSON_DECODE_ANY, NULL);
         ASSERT_TRUE(s->parsed[i]);
         return s->parsed[i];
