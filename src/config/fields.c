@@ -86,7 +86,7 @@ static const Field cluster_fields[] = {
 };
 
 static const Field kubelet_fields[] = {
-        { FIELD("config", "A KubeletConfiguration, or some of it; merged over what the node needs."),
+        { FIELD("config", "All or part of a KubeletConfiguration, merged over that of nodestrap."),
           AT(FREE, kubelet.config),
           NODEADM("{\"maxPods\": 110, \"topologyManagerPolicy\": \"restricted\"}") },
         { FIELD("flags", "Arguments for kubelet, after those of nodestrap."), .flags = FIELD_APPEND,
@@ -100,7 +100,7 @@ static const Field kubelet_fields[] = {
 };
 
 static const Field containerd_fields[] = {
-        { FIELD("config", "Configuration of containerd as TOML; merged over what the node needs."),
+        { FIELD("config", "Configuration of containerd as TOML, merged over that of nodestrap."),
           .type = FIELD_STRING, .flags = FIELD_TOML,
           NODEADM("[plugins.'io.containerd.cri.v1.images']\nmax_concurrent_downloads = 16\n") },
         { FIELD("baseRuntimeSpec", "An OCI runtime spec, or some of it, that all containers begin with."),

@@ -87,7 +87,7 @@ static const char *swap_behavior(const KubeletGiven *g) {
         if (streq(word, "UnlimitedSwap") && from(g, 30))
                 return "is UnlimitedSwap, which kubelet knows up to 1.29: write LimitedSwap or NoSwap";
         if (streq(word, "NoSwap") && until(g, 30))
-                return "is NoSwap, which kubelet knows from 1.30 on: write LimitedSwap or UnlimitedSwap";
+                return "is NoSwap, but kubelet before 1.30 knows only LimitedSwap and UnlimitedSwap";
         return needs_gate(g, "NodeSwap", true);
 }
 

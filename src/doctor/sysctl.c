@@ -84,8 +84,8 @@ void look_sysctl(Look *l, const Need *need) {
         if (!value)
                 TELL(l->checks, CHECK_UNKNOWN, "sysctl", need->name, NULL, need,
                      running ? "%s is not readable, and kubelet does not start with another value"
-                             : "sysctl.d does not set %s, and its kernel default is not known; kubelet does "
-                               "not start with another value",
+                             : "sysctl.d does not set %s, and its kernel default is not known: set it there, "
+                               "or kubelet may not start",
                      running ? path : name);
         else if (streq(value, rest))
                 look_well(l, need, "sysctl", found);

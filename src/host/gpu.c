@@ -222,7 +222,7 @@ static int read_mig_default(const Root *root, const Config *config, Gpus *g, Dia
         if (r < 0)
                 return fact_error(
                         diag, r, MIG_DEFAULTS,
-                        "MIG_PARTITION is more than a plain word; name it in spec.accelerator.nvidia.mig");
+                        "MIG_PARTITION is not one plain word; set it in spec.accelerator.nvidia.mig");
         return 0;
 }
 

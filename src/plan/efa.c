@@ -63,7 +63,7 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
                 RENEW(before, xstrdup(load->id));
         }
         Action *check = plan_add(plan, ACTION_CHECK_EFA, PHASE_DEVICES, GROUP, "efa",
-                                 count > 0 ? "check number and driver of EFA devices"
+                                 count > 0 ? "check the configured number and the driver"
                                            : "check the driver of each EFA device");
         if (count > 0)
                 check->with = xasprintf("%s%u device%s", o->expected_efa > 0 ? "" : "at least ", count,

@@ -45,8 +45,8 @@ static void plan_for_efa(Plan *plan, const Config *config, const Host *host) {
         }
         if (size > EFA_LARGEST) {
                 diag_warn_at(&plan->warnings, "no-huge-pages", NULL, PATH ".mode",
-                             "auto reserves none: with a default page size of %llu MiB they would be too "
-                             "few, or all memory", (unsigned long long)(size / MEBIBYTE));
+                             "auto reserves none: pages of %llu MiB, the default size, would be too few "
+                             "or fill the memory", (unsigned long long)(size / MEBIBYTE));
                 return;
         }
         PageRequest want = { size, (unsigned)(host->cpus * EFA_PER_CPU / size + 1), -1 };

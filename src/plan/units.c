@@ -138,7 +138,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_NODE, PHASE_RUN, "kubelet", TAINT_KEY,
-                             "require taint on existing Node after a failure");
+                             "after a failure, require taint on existing Node");
         a->with = xstrdup(host->instance.id);
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_unit(&plan->actions[i], "kubelet.service"))
@@ -148,7 +148,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
 
 static void plan_turn(Plan *plan, const char *forget, bool tainted) {
         Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN,
-                                 tainted ? "let kubelet start after storage and containerd work"
+                                 tainted ? "let kubelet start after storage and containerd steps"
                                          : "let kubelet start after every step succeeds", "", 0644);
         if (plan_find(plan, "import-image:" SANDBOX_ARCHIVE))
                 action_after(turn, "import-image:" SANDBOX_ARCHIVE);

@@ -81,7 +81,7 @@ ok "at the deadline: exit 32" ends 32
 ok "the primary interface with its state" says "(32 ELINK) at network: eth0 ($mac), the primary interface, is configuring, instead of configured"
 ok "one of networkd's" says "eth1 (0e:f4:9a:2b:6c:21), decided for systemd-networkd, is pending, instead of configured"
 ok "one of the CNI's" says "eth2 (0e:f4:9a:2b:6c:22) is configured, instead of unmanaged"
-ok "one that is undecided, with its unit" says "eth3 (0e:f4:9a:2b:6c:23) is undecided: its unit has not ended; see journalctl -u nodestrap-udev-net-manager@eth3"
+ok "one that is undecided, with its unit" says "eth3 (0e:f4:9a:2b:6c:23) is not ready: its unit still runs; see journalctl -u nodestrap-udev-net-manager@eth3"
 ok "and none else" lacks "lo "
 fresh "eth0=configured eth1=unmanaged lo=unmanaged"; interface eth1 3 $other ours; decided eth1 nonsense; hook --timeout 5s
 ok "garbage in the place of a decision is none, and warned of" eval 'ends 32 && says "eth1 ($other) is undecided" && says "$kept/eth1"'
