@@ -84,7 +84,7 @@ ok "one of the CNI's" says "eth2 (0e:f4:9a:2b:6c:22) is configured, instead of u
 ok "one that is undecided, with its unit" says "eth3 (0e:f4:9a:2b:6c:23) is not ready: its unit still runs; see journalctl -u nodestrap-udev-net-manager@eth3"
 ok "and none else" lacks "lo "
 fresh "eth0=configured eth1=unmanaged lo=unmanaged"; interface eth1 3 $other ours; decided eth1 nonsense; hook --timeout 5s
-ok "garbage in the place of a decision is none, and warned of" eval 'ends 32 && says "eth1 ($other) is undecided" && says "$kept/eth1"'
+ok "garbage in the place of a decision is none, and warned of" eval 'ends 32 && says "eth1 ($other) is not ready: its unit" && says "$kept/eth1"'
 ok "once" eval '[ "$(grep -c warning "$tmp/err")" = 1 ]'
 fresh "lo=unmanaged"; rm -r "$root/sys/class/net/eth0"; hook --timeout 5s
 ok "a primary interface that never appears" eval 'ends 32 && says "the primary interface ($mac) has not appeared"'
