@@ -93,7 +93,7 @@ for i in ours if sys.argv[1] == "ours" else [i for i in d["Interfaces"] if i not
 print(json.dumps(d))' ours <well >first
         cp well second; play_networkd
         try "a link without its router begins again, once, and counts then" hook
-        try "which the hook says, too" is "$(grep -c 'warning: .* reconfiguring it' out/hook)/$(wc -l <out/hook)" 2/3
+        try "which the hook says, too" is "$(grep -c 'warning: .* reconfiguring this interface' out/hook)/$(wc -l <out/hook)" 2/3
         try "with little time it counts at once" hook --timeout 2s
         try "and nothing is begun" is "$(wc -l <out/hook)" 1
         try "in the same process" is "$(describe | grep -c DHCPv6)" 1
