@@ -66,11 +66,11 @@ TEST(requirements_are_about_what_there_is) {
 
 /* Up to the digits that are there; a version that stops before them may be a good one. */
 TEST(versions_that_miss_a_requirement) {
-        static const struct { const char *what; Component component; const char *version; bool misses; } cases[] = {
-                { "cdmm", COMPONENT_DRIVER, "580.65.05", true }, { "cdmm", COMPONENT_DRIVER, "580.65.06", false }, { "cdmm", COMPONENT_DRIVER, "595.45.04", false },
-                { "cdmm", COMPONENT_DRIVER, "580.65", false },   { "cdmm", COMPONENT_DRIVER, "580", false },       { "cdmm", COMPONENT_DRIVER, "575", true },
-                { "cdmm", COMPONENT_DRIVER, NULL, false },       { "cdmm", COMPONENT_DRIVER, "", false },          { "gb200", COMPONENT_KERNEL, "6.1.150-170.amzn2023", true },
-                { "gb200", COMPONENT_KERNEL, "6.12.40-63.114.amzn2023.aarch64", false }, { "gb200", COMPONENT_KERNEL, "7.0", false }, { "h100", COMPONENT_DRIVER, "525.85", false },
+        static const struct { const char *what, *version; Component component; bool misses; } cases[] = {
+                { "cdmm", "580.65.05", COMPONENT_DRIVER, true }, { "cdmm", "580.65.06", COMPONENT_DRIVER, false }, { "cdmm", "595.45.04", COMPONENT_DRIVER, false },
+                { "cdmm", "580.65", COMPONENT_DRIVER, false },   { "cdmm", "580", COMPONENT_DRIVER, false },       { "cdmm", "575", COMPONENT_DRIVER, true },
+                { "cdmm", NULL, COMPONENT_DRIVER, false },       { "cdmm", "", COMPONENT_DRIVER, false },          { "gb200", "6.1.150-170.amzn2023", COMPONENT_KERNEL, true },
+                { "gb200", "6.12.40-63.114.amzn2023.aarch64", COMPONENT_KERNEL, false }, { "gb200", "7.0", COMPONENT_KERNEL, false }, { "h100", "525.85", COMPONENT_DRIVER, false },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 if (requirement_misses(requirement_find(cases[i].what, cases[i].component), cases[i].version) != cases[i].misses)

@@ -35,11 +35,11 @@ TEST(cut_between_words) {
         char line[1024] = "x err=\"";
         size_t n = strlen(line);
         memset(line + n, 'a', 590);
-        strcpy(line + n + 590, " the-secret-of-many-bytes end\"");
+        memcpy(line + n + 590, " the-secret-of-many-bytes end\"", sizeof(" the-secret-of-many-bytes end\""));
         _free_ char *error = log_error(line);
         ASSERT_EQ(strlen(error), 590);
         memset(line + n, 'a', 700);
-        strcpy(line + n + 700, "\"");
+        memcpy(line + n + 700, "\"", sizeof("\""));
         assert_error(line, "(one word of 700 bytes)");
 }
 TEST_MAIN
