@@ -287,6 +287,7 @@ static bool array_is_free(Stores *s, const Array *a) {
 static char *why_simple(const Stores *s, const ArrayFound *f) {
         switch (f->state) {
         case STEP_KEEP:
+                /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): only a running array is kept */
                 return xasprintf("already runs as %s%s", f->array->name,
                                  f->array->degraded ? ", degraded" : "");
         case STEP_ASSEMBLE:
