@@ -349,7 +349,8 @@ static void judge_limits(Judgement *j) {
                 const json_t *soft = json_object_get(limit, "soft"), *hard = json_object_get(limit, "hard");
                 bool valid = startswith(type, "RLIMIT_") && word_is_among(type + strlen("RLIMIT_"), known);
                 if (!valid || (json_is_number(soft) && json_number_value(soft) > json_number_value(hard)))
-                        tell(j, valid ? "has a soft limit above the hard one: lower it, otherwise no pod starts"
+                        tell(j, valid ? "has a soft limit above the hard one: lower it, otherwise no "
+                                        "pod starts"
                                       : "is not a limit: write one such as RLIMIT_NOFILE, otherwise no "
                                         "pod starts",
                              "baseRuntimeSpec.process.rlimits[%zu]", i);

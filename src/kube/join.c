@@ -19,7 +19,6 @@
 #define SHORT_USEC     (2 * USEC_PER_SEC)       /* a shorter watch counts as a failure */
 #define LOOK_USEC      (5 * USEC_PER_SEC)       /* systemd restarts kubelet this often on EKS */
 
-
 /* Since Kubernetes 1.34, and since 1.32; "": the cluster has no DRA, or it does not count. */
 static const char dra_versions[][8] = { "v1", "v1beta1", "" };
 

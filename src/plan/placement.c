@@ -214,7 +214,8 @@ static bool show_cards(Plan *plan, EfaCards *e, bool lines, char *const *far) {
                 if (row->gpu >= 0)
                         n_far += show_gpu(e, row);
         if (!placed)
-                text_add(&e->text, "           AWS does not publish which GPU is near which of these cards\n");
+                text_add(&e->text,
+                         "           AWS does not publish which GPU is near which of these cards\n");
         if (n_far > 0) {
                 _free_ char *list = strv_length(far) == n_far ? strv_join(far, ", ") : NULL;
                 diag_warn(&plan->warnings, "efa-far",
