@@ -197,6 +197,6 @@ mkdir -p "$root/etc/default"
 printf '# as the recipe has it\nMIG_PARTITION=9,9\nexport MIG_PARTITION="19,19,19" # seven\n' >"$root/etc/default/mig"
 facts; ok 'MIG_PARTITION is read' mig 19,19,19
 printf 'MIG_PARTITION=$(cat /etc/x)\n' >"$root/etc/default/mig"
-refused() { ! facts >"$tmp/err" && says '/etc/default/mig' && says 'more than a plain word'; }
+refused() { ! facts >"$tmp/err" && says '/etc/default/mig' && says 'MIG_PARTITION is not one plain word'; }
 ok 'but nothing that only a shell can know' refused
 done_testing
