@@ -46,7 +46,7 @@ RAID0 = (
     Cut('in cp, flushed', 'cp', 'utimensat', 9, flush=True, fs='ext4', states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
     Cut('when all is copied and nothing renamed', None, 'renameat2', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
     Cut('when one directory is renamed', None, 'renameat2', 1, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, few=True),
-    Cut('before the first original is deleted', None, 'unlinkat', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
+    Cut('before the first original is deleted', None, 'unlinkat', 1, '/var/lib/kubelet', True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
     Cut('when one stale member is marked', None, 'fsync', 1, FIRST, stale=(1,), states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
     Cut('when the data of one stale member is wiped', None, 'fsync', 2, FIRST, stale=(1,), states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
     Cut('when one stale member is wiped', None, 'fsync', 3, FIRST, stale=(1,), states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
