@@ -163,12 +163,14 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
                 text_add(&missing, "169.254.169.254");
         if (http && six && !list_covers(none, "fd00:ec2::254"))
                 text_add(&missing, "%sfd00:ec2::254", missing.size > 0 ? " and " : "");
-        if (https && *name && *host != '[' && !list_covers(none, name))
-                text_add(&missing, "%sthe host of the API server", missing.size > 0 ? " and " : "");
         if (missing.size > 0)
                 merge_warn(m, diag, "no-proxy", path,
                            "sets a proxy, but NO_PROXY lacks %s: kubelet and the ECR login would ask the "
                            "proxy for it", missing.data);
+        if (https && *name && *host != '[' && !list_covers(none, name))
+                merge_warn(m, diag, "api-by-proxy", path,
+                           "sets a proxy, but NO_PROXY lacks the host of the API server: kubelet asks the "
+                           "proxy for it; ignore this if only the proxy reaches that host");
         text_done(&missing);
 }
 

@@ -97,6 +97,10 @@ good | sed 's/{name: /{"TOKEN:CANARYtoken": 1, name: /' >"$tmp/user-data"
 init --strict --config-cache "$cache"
 ok 'a value that a blank is missing before is no part of the key' fails 11 ESTRICT validate
 ok 'which is named alone' says_last 'user-data, line 4: spec.cluster.TOKEN: unknown-field: is not known and is ignored: a blank is missing after the colon'
+good | sed 's/,.example"/"/' >"$tmp/user-data"
+ok 'a cluster that only the proxy reaches is right, also with --strict' eval '"$nodestrap" config check --strict "$tmp/user-data" 2>"$tmp/err" && says "api-by-proxy"'
+echo "  kubelt: {}" >>"$tmp/user-data"
+ok 'beside it a mistake is one' eval '! "$nodestrap" config check --strict "$tmp/user-data" 2>"$tmp/err" && says "error: spec.kubelt: unknown-field"'
 # ---- contradictions ----
 # instance TEXT, nvidia TEXT, kubelet TEXT: the good one with lines below instance, accelerator.nvidia, kubelet; line 7 is the first of instance
 instance() { set_to '^  instance:' "  instance:\\n    $1"; }

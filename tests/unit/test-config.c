@@ -919,8 +919,9 @@ TEST(authorities_that_are_cut) {
 #define ENVIRONMENT(text) "  instance: {environment: {" text "}}\n"
 TEST(proxies_and_services) {
         expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, https_proxy: http://p}"),
-                        "a, line 5: spec.instance.environment.default: no-proxy: sets a proxy, but NO_PROXY lacks 169.254.169.254 and the host of the API server: ");
-        expect_accepted(ENVIRONMENT("default: {HTTPS_PROXY: http://p, NO_PROXY: 169.254.0.0/16}"), "lacks the host of the API server: ");
+                        "a, line 5: spec.instance.environment.default: no-proxy: sets a proxy, but NO_PROXY lacks 169.254.169.254: ");
+        expect_accepted(ENVIRONMENT("default: {HTTPS_PROXY: http://p, NO_PROXY: 169.254.0.0/16}"),
+                        "a, line 5: spec.instance.environment.default: api-by-proxy: sets a proxy, but NO_PROXY lacks the host of the API server: ");
         expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, NO_PROXY: '10.0.0.0/8,169.254.0.0/15'}"), NULL);
         expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, no_proxy: '*'}"), NULL);
         expect_accepted(ENVIRONMENT("default: {NO_PROXY: ' 169.254.169.254 ,E'}, kubelet: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p}"), NULL);
