@@ -96,16 +96,51 @@ must have
 .IR spec.cluster .
 EKS does not add it for a managed node group whose launch template names an AMI.
 .PP
-EC2 takes 16 KiB of user data, before base64. Compress a larger text with
-.BR "gzip \-9" .
-nodestrap decodes base64 and gzip, around the whole or around a part. Check the
-file before you use it:
+Check the file before you use it:
 .PP
 .RS 4
 .nf
-nodestrap config check \-\-strict \-c user\-data
+nodestrap config check \-\-strict user\-data
 .fi
 .RE
+.SS Larger than 16 KiB
+EC2 accepts at most 16 KiB of user data, counted before base64 encoding. There
+are two ways to need less.
+.PP
+Compress the whole file. nodestrap, nodeadm and cloud\-init read gzip. The AWS
+CLI encodes the bytes of a file for an instance. A launch template needs base64:
+.PP
+.RS 4
+.nf
+gzip \-9 <user\-data >user\-data.gz
+aws ec2 run\-instances \-\-user\-data fileb://user\-data.gz ...
+base64 \-w 0 user\-data.gz   # UserData of a launch template
+.fi
+.RE
+.PP
+In Terraform, write this into an
+.IR aws_launch_template .
+For an
+.IR aws_instance ,
+the key is
+.IR user_data_base64 :
+.PP
+.RS 4
+.nf
+user_data = base64gzip(file("user\-data"))
+.fi
+.RE
+.PP
+The other way: move settings of all nodes into files of the image,
+.I /etc/eks/nodeadm.d/*.yaml
+(also *.yml and *.json).
+They merge after the user data. Where both have a key, these files win. Check
+such a file, which may lack
+.IR spec.cluster ,
+with
+.BR "nodestrap config check \-\-partial" .
+Use this way if Karpenter, or a managed node group without an AMI of its own,
+merges your user data with a part of theirs. That needs MIME text.
 .PP
 .I /usr/share/doc/nodestrap/examples
 has

@@ -77,8 +77,10 @@ static const Field cluster_fields[] = {
           NODEADM("true") },
         { FIELD("id", "Id of a cluster on an Outpost; required there."), AT(STRING, cluster.id),
           NODEADM("01234567-89ab-cdef-0123-456789abcdef") },
-        { FIELD("expectDevices", "Report the node as failed unless pods can get all its GPUs, EFA devices "
-                                 "and huge pages."), AT(BOOL, cluster.expect_devices), OURS("true") },
+        { FIELD("expectDevices",
+                "Report a failure (EDEVICES, NodestrapReady False) if pods cannot get all GPUs, EFA devices "
+                "and huge pages of this node within five minutes. Nothing waits for that; see "
+                "nodestrap-cluster(7), CONDITION."), AT(BOOL, cluster.expect_devices), OURS("true") },
         { FIELD("repairCondition",
                 "Set AcceleratedHardwareReady to False for a GPU that NVIDIA calls unusable, so that EKS or "
                 "Karpenter repairs the node?"), AT(BOOL, cluster.repair_condition), OURS("true") },
@@ -103,7 +105,7 @@ static const Field containerd_fields[] = {
         { FIELD("config", "Configuration of containerd as TOML, merged over that of nodestrap."),
           .type = FIELD_STRING, .flags = FIELD_TOML,
           NODEADM("[plugins.'io.containerd.cri.v1.images']\nmax_concurrent_downloads = 16\n") },
-        { FIELD("baseRuntimeSpec", "An OCI runtime spec, or some of it, that all containers begin with."),
+        { FIELD("baseRuntimeSpec", "All or part of an OCI runtime spec, the base of each container."),
           AT(FREE, containerd.base_runtime_spec),
           NODEADM("{\"process\": {\"rlimits\": [{\"type\": \"RLIMIT_NOFILE\", \"soft\": 65536, "
                   "\"hard\": 1048576}]}}") },
@@ -119,19 +121,19 @@ static const Field local_storage_fields[] = {
         { FIELD("mountPath", "Directory to mount them in."), .flags = FIELD_NO_NUMBER,
           .pattern = "^/|^$", .fallback = "/mnt/k8s-disks",
           BOUND(STRING, instance.storage.mount_path, bind_mount_path), NODEADM("/mnt/disks") },
-        { FIELD("disabledMounts", "State that stays on the root disk."), .fields = disabled_mount_item,
+        { FIELD("disabledMounts", "Data that stays on the root disk."), .fields = disabled_mount_item,
           BOUND(LIST, instance.storage, bind_disabled_mounts), NODEADM("[\"PodLogs\"]") },
         { FIELD("filesystem", "File system of these disks."), NAMES(filesystem_table),
           AT(ENUM, instance.storage.filesystem), OURS("ext4") },
         { FIELD("expectedDisks",
-                "How many there must be; 0: as many as the instance type promises."), .max = 1024,
+                "Number of these disks that must exist; 0: that of the instance type."), .max = 1024,
           AT(INTEGER, instance.storage.expected_disks), OURS("8") },
         {}
 };
 
 static const Field page_fields[] = {
-        { FIELD("size", "Size of one page: 2Mi, 1Gi."), .type = FIELD_STRING, .flags = FIELD_NO_NUMBER,
-          .pattern = "^[1-9][0-9]*(Ki|Mi|Gi)$", OURS("2Mi") },
+        { FIELD("size", "Size of one page, such as 2Mi; nodestrap-gpu(7), HUGE PAGES, has all sizes."),
+          .type = FIELD_STRING, .flags = FIELD_NO_NUMBER, .pattern = "^[1-9][0-9]*(Ki|Mi|Gi)$", OURS("2Mi") },
         { FIELD("count", "How many pages: in all, or on numaNode."), .type = FIELD_INTEGER,
           .max = INT32_MAX, OURS("21121") },
         { FIELD("numaNode", "NUMA node to take them from; absent: all nodes with CPUs."),
@@ -141,7 +143,7 @@ static const Field page_fields[] = {
 static const Field page_item[] = { { .type = FIELD_MAP, .fields = page_fields }, {} };
 
 static const Field huge_pages_fields[] = {
-        { FIELD("mode", "Keep the reservation, reserve none, reserve for the devices, or reserve pages."),
+        { FIELD("mode", "Keep what is reserved; reserve none (off), what EFA needs (auto), or pages."),
           NAMES(hugepages_mode_table), AT(ENUM, instance.hugepages.mode), OURS("auto") },
         { FIELD("pages", "For mode explicit."), .fields = page_item,
           BOUND(LIST, instance.hugepages, bind_pages), OURS("[{\"size\": \"1Gi\", \"count\": 16}]") },
@@ -151,8 +153,8 @@ static const Field huge_pages_fields[] = {
 };
 
 static const Field efa_fields[] = {
-        { FIELD("mode", "Use EFA where it is, fail without it, or leave it alone."), NAMES(efa_mode_table),
-          AT(ENUM, instance.efa), OURS("require") },
+        { FIELD("mode", "Use EFA if there is any (auto), fail without it, or leave it alone."),
+          NAMES(efa_mode_table), AT(ENUM, instance.efa), OURS("require") },
         { FIELD("expectedDevices", "How many EFA devices there must be; 0: any number."), .max = 1024,
           AT(INTEGER, instance.expected_efa), OURS("32") },
         {}
@@ -166,7 +168,7 @@ static const Field network_fields[] = {
         { FIELD("efa", "Elastic Fabric Adapters."), MAP(efa_fields), OURS("{\"mode\": \"require\"}") },
         /* IPv6 wants 1280 (RFC 8200, section 5); jumbo frames of EC2 have 9001
          * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/network_mtu.html) */
-        { FIELD("mtu", "Largest packet of each interface of the node; absent: as the network has it, 9001."),
+        { FIELD("mtu", "Largest packet of each interface, in bytes; absent: that of the network, 9001."),
           .min = 1280, .max = 9001, AT(INTEGER, instance.mtu), OURS("8500") },
         {}
 };
@@ -179,7 +181,7 @@ static const Field environment_item[] = {
 
 static const Field target_item[] = { { .type = FIELD_STRING }, {} };
 static const Field volume_fields[] = {
-        { FIELD("device", "Name in the launch template (/dev/xvdb), id (vol-0123), or node."),
+        { FIELD("device", "Name in the launch template (/dev/xvdb), id (vol-0123), or device node."),
           .type = FIELD_STRING, NODEADM("/dev/xvdb") },
         { FIELD("mountTarget", "Directory to mount it on."), .type = FIELD_STRING, .flags = FIELD_NO_NUMBER,
           .pattern = "^/|^$", NODEADM("/var/lib/containerd") },
@@ -205,21 +207,24 @@ static const Field instance_fields[] = {
         { FIELD("hugePages", "Huge pages, reserved before kubelet counts them."), MAP(huge_pages_fields),
           OURS("{\"mode\": \"auto\"}") },
         { FIELD("environment",
-                "Environment variables by service, with or without .service. Those of default reach "
-                "containerd, kubelet, SOCI and the services named here (all services, if called nodeadm). "
-                "A variable name has letters, digits and _."), .fields = environment_item,
+                "Environment variables by service, with or without .service. Those of default go to "
+                "containerd, kubelet, SOCI and each service named here (under the name nodeadm to all "
+                "services). A variable name has letters, digits and _. For proxies see nodestrap(8), "
+                "ENVIRONMENT."), .fields = environment_item,
           BOUND(DICT, instance, bind_environment),
           NODEADM("{\"default\": {\"HTTPS_PROXY\": \"http://10.0.0.8:3128\", "
-                  "\"NO_PROXY\": \"169.254.169.254,.eks.amazonaws.com\"}}") },
+                  "\"HTTP_PROXY\": \"http://10.0.0.8:3128\", "
+                  "\"NO_PROXY\": \"169.254.169.254,10.0.0.0/8,.internal,.eks.amazonaws.com\"}}") },
         { FIELD("network", "Name resolution and network devices."), MAP(network_fields),
           NODEADM("{\"efa\": {\"mode\": \"require\"}}") },
         { FIELD("sysctl", "Kernel settings by name."), .fields = string_item,
           BOUND(DICT, instance, bind_sysctl), OURS("{\"net.core.somaxconn\": \"4096\"}") },
         { FIELD("tuning",
-                "With GPUs: tell settings that cost them time, also set those of CPUs, or neither."),
+                "With GPUs: warn of settings that slow them down (audit), also set those of CPUs (gpu), or "
+                "neither."),
           NAMES(tuning_mode_table), AT(ENUM, instance.tuning), OURS("gpu") },
         { FIELD("strictNodeName",
-                "Wait for the node name from EC2, also where the metadata service has the same one?"),
+                "Wait until EC2 says the node name, and never assume one?"),
           AT(BOOL, instance.strict_node_name), OURS("true") },
         {}
 };
@@ -229,7 +234,7 @@ static const Field fabric_fields[] = {
           AT(ENUM, nvidia.fabric_manager), OURS("on") },
         { FIELD("gate", "Must the fabric be ready before kubelet starts?"), NAMES(fabric_gate_table),
           AT(ENUM, nvidia.fabric_gate), OURS("warn") },
-        { FIELD("timeout", "How long that may take: 90, 90s, 5m, 1h30m."), .fallback = "5m",
+        { FIELD("timeout", "Longest wait for the fabric: 90, 90s, 5m, 1h30m."), .fallback = "5m",
           .pattern = "^([0-9]+(ms|s|m|h)?)+$|^$", BOUND(STRING, nvidia.fabric_timeout_usec, bind_timespan),
           OURS("10m") },
         {}
@@ -257,7 +262,7 @@ static const Field mig_fields[] = {
         { FIELD("devices", "Indexes of GPUs, or all."), .type = FIELD_LIST,
           .flags = FIELD_OR_TEXT | FIELD_NO_NUMBER, .fields = gpu_index_item, .pattern = "^(all)?$",
           OURS("[0, 1]") },
-        { FIELD("profiles", "How many instances of which profile: 1g.5gb: 7."), .type = FIELD_DICT,
+        { FIELD("profiles", "Number of instances by profile, such as 1g.5gb: 7."), .type = FIELD_DICT,
           .fields = profile_item, OURS("{\"1g.5gb\": 7}") },
         {}
 };
@@ -271,12 +276,12 @@ static const Field nvidia_fields[] = {
         { FIELD("imex", "Memory exchange between nodes of one NVLink domain."), MAP(imex_fields),
           OURS("{\"mode\": \"dra\"}") },
         { FIELD("mig",
-                "Partitions of GPUs; absent: left as they are; off: MIG mode is turned off. Short form for "
-                "all GPUs: \"19,19,19\"."), .flags = FIELD_OR_TEXT, .fields = mig_item,
+                "Partitions of GPUs; absent: keep them; off: turn MIG mode off. Short form for all GPUs: "
+                "\"19,19,19\"."), .flags = FIELD_OR_TEXT, .fields = mig_item,
           .pattern = "^[0-9a-z.+-]+( *, *[0-9a-z.+-]+)*$|^$", BOUND(LIST, nvidia, bind_mig),
           OURS("[{\"devices\": \"all\", \"profiles\": {\"1g.5gb\": 7}}]") },
-        { FIELD("memoryMode", "Coherent GPU memory: driver (CDMM), or NUMA nodes."), NAMES(memory_mode_table),
-          AT(ENUM, nvidia.memory), OURS("driver") },
+        { FIELD("memoryMode", "Coherent GPU memory belongs to the driver (CDMM), or is NUMA nodes."),
+          NAMES(memory_mode_table), AT(ENUM, nvidia.memory), OURS("driver") },
         { FIELD("clocks", "GPU clocks."), NAMES(clocks_table), AT(ENUM, nvidia.clocks), OURS("max") },
         { FIELD("health", "Must the hardware be well before kubelet starts?"), NAMES(health_policy_table),
           AT(ENUM, nvidia.health), OURS("require") },
@@ -284,7 +289,7 @@ static const Field nvidia_fields[] = {
           NAMES(gpu_direct_table), AT(ENUM, nvidia.gpu_direct), OURS("on") },
         { FIELD("prove", "Test the memory, the arithmetic and the links of the GPUs before kubelet starts?"),
           NAMES(prove_mode_table), AT(ENUM, nvidia.prove), OURS("quick") },
-        { FIELD("proveTimeout", "How long that test may take, from 5s to 1h."), .fallback = "60s",
+        { FIELD("proveTimeout", "Longest time of that test, from 5s to 1h."), .fallback = "60s",
           .pattern = "^([0-9]+(ms|s|m|h)?)+$|^$", BOUND(STRING, nvidia.prove_timeout_usec, bind_timespan),
           OURS("90s") },
         {}
