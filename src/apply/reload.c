@@ -17,7 +17,7 @@
 static int options_now(Work *w, char **ret) {
         int r = module_options(w->root, DRIVER, ret);
         return r < 0 ? work_fail(w, r, CAUSE_DRIVER,
-                                 "the options of NVIDIA's driver cannot be read from modprobe.d: %m")
+                                 "NVIDIA driver options in modprobe.d cannot be read: %m; see modprobe -c")
                      : 0;
 }
 

@@ -237,7 +237,7 @@ void work_wait(Apply *a) {
                 Job *j = a->jobs;
                 a->jobs = j->next;
                 if (!job_ended(j, instant))
-                        log_warning("%s: a system call does not return; nodestrap continues without it",
+                        log_warning("%s: a system call hangs; nodestrap goes on without it; see dmesg",
                                     j->work.action->id);
                 if (!job_leave(j, a))
                         job_free(j);

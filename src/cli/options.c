@@ -50,8 +50,8 @@ const FlagRow flag_rows[_FLAG_MAX] = {
         [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write each planned file below DIR",
                                       TEXT(write_to) },
         [FLAG_SHOW_SECRETS]       = { "show-secrets", "",
-                                      "print secrets, too; needs root, your own source files, or "
-                                      "a file with --instance-type",
+                                      "print secrets, too; needs root, sources that you own, or "
+                                      "--instance-type and files",
                                       ON(show_secrets) },
         [FLAG_SHOW_DIFF]          = { "show-diff", "", "print the lines that change in each file",
                                       ON(show_diff) },

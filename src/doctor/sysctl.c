@@ -83,10 +83,10 @@ void look_sysctl(Look *l, const Need *need) {
         }
         if (!value)
                 TELL(l->checks, CHECK_UNKNOWN, "sysctl", need->name, NULL, need,
-                     running ? "%s is not readable, and kubelet does not start with another value"
-                             : "sysctl.d does not set %s, and its kernel default is not known: set it there, "
-                               "or kubelet may not start",
-                     running ? path : name);
+                     running ? "%s is not readable, and kubelet starts only if it is %s"
+                             : "sysctl.d does not set %s, and its kernel default is not known: set it to %s "
+                               "there, or kubelet may not start",
+                     running ? path : name, rest);
         else if (streq(value, rest))
                 look_well(l, need, "sysctl", found);
         else

@@ -150,8 +150,8 @@ static int take_kubeconfig(const Root *root, KubeAccess *a, Diag *diag) {
                         return r;
         }
         return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG,
-                          "%s is missing, or does not say how to get a token for the cluster: nodestrap "
-                          "init has not run here; run nodestrap status",
+                          "%s is missing, or does not say how to get a token for the cluster: perhaps "
+                          "nodestrap init has not run here; see nodestrap status",
                           kubeconfigs[0]);
 }
 

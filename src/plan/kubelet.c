@@ -150,8 +150,8 @@ static const struct Yielding {
 } yielding[] = {
         { "kubeReservedCgroup", has_reserved_cpus, "reservedSystemCPUs" },
         { "serverTLSBootstrap", has_no_server_certificate, "RotateKubeletServerCertificate: false" },
-        { "shutdownGracePeriod", has_other_shutdown, "the user's way to shut down" },
-        { "shutdownGracePeriodCriticalPods", has_short_shutdown, "the user's way to shut down" },
+        { "shutdownGracePeriod", has_other_shutdown, "your shutdown settings" },
+        { "shutdownGracePeriodCriticalPods", has_short_shutdown, "your shutdown settings" },
         { "systemReservedCgroup", has_reserved_cpus, "reservedSystemCPUs" },
 };
 

@@ -95,8 +95,8 @@ static void check_topology_manager(const Numa *n) {
                              (unsigned long long)most, nodes, advice(n), option);
         } else if (n->nodes > NODES_TO_COMBINE && !version_at_least(n->host->kubelet_version, 1, 36))
                 diag_warn_at(n->warnings, "numa-stall", NULL, path,
-                             "pods that ask for devices stay Pending: before 1.36 kubelet tries every set of "
-                             "%zu NUMA nodes for each. %stopologyManagerPolicy none", n->nodes, advice(n));
+                             "pods that ask for devices stay Pending: before 1.36 kubelet tries each "
+                             "combination of the %zu NUMA nodes. %stopologyManagerPolicy none", n->nodes, advice(n));
 }
 
 void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t *settings) {
@@ -109,6 +109,6 @@ void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t 
         if (n.nodes > NODES_TO_COMBINE && streq(json_get_text(n.settings, "memoryManagerPolicy"), "Static"))
                 diag_warn_at(n.warnings, "numa-stall", NULL,
                              path_of(&n, "memory-manager-policy", "spec.kubelet.config.memoryManagerPolicy"),
-                             "Guaranteed pods stay Pending: kubelet tries every set of %zu NUMA nodes for "
-                             "the memory of each. %smemoryManagerPolicy None", n.nodes, advice(&n));
+                             "Guaranteed pods stay Pending: for their memory kubelet tries each combination "
+                             "of the %zu NUMA nodes. %smemoryManagerPolicy None", n.nodes, advice(&n));
 }

@@ -99,13 +99,14 @@ void place_check(Stores *s, const char *path) {
 static void warn_of_units(Plan *plan, const char *names, const char *missing) {
         if (missing)
                 diag_warn(&plan->warnings, "mount-units",
-                          "%s in /etc/systemd/system mounts a place of nodestrap and waits for %s, which is "
-                          "not here. Each boot waits until systemd gives up; disable the unit and remove its "
-                          "file", names, missing);
+                          "%s in /etc/systemd/system mounts a path that nodestrap also mounts, and waits for %s, "
+                          "which is not here. Each boot waits until systemd gives up; disable the unit and "
+                          "remove its file", names, missing);
         else
                 diag_warn(&plan->warnings, "mount-units",
-                          "units in /etc/systemd/system mount places of nodestrap (%s): they delay a boot "
-                          "when their disks are gone; disable them and remove their files", names);
+                          "units in /etc/systemd/system mount paths that nodestrap also mounts (%s): they "
+                          "delay a boot when their disks are gone; disable them and remove their files",
+                          names);
 }
 
 /* The nodeadm script setup-local-disks (awslabs/amazon-eks-ami) writes such units; they are not ours. */

@@ -138,7 +138,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_NODE, PHASE_RUN, "kubelet", TAINT_KEY,
-                             "after a failure, require taint on existing Node");
+                             "after failure, refuse untainted Node of this instance");
         a->with = xstrdup(host->instance.id);
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_unit(&plan->actions[i], "kubelet.service"))

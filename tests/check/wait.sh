@@ -249,7 +249,7 @@ ok "a kubeconfig without a plugin" fails ENOKUBECONFIG "/var/lib/kubelet/kubecon
 joins outpost; mv "$d/root/var/lib/kubelet/kubeconfig" "$d/root/var/lib/kubelet/bootstrap-kubeconfig"; wait_for --timeout 60s
 ok "on Outposts the other file counts" exits 0
 fresh nothing; mkdir "$d/root"; wait_for
-ok "where init has not run" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig is missing, or does not say how to get a token for the cluster: nodestrap init has not run here; run nodestrap status"
+ok "where init has not run" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig is missing, or does not say how to get a token for the cluster: perhaps nodestrap init has not run here; see nodestrap status"
 for broken in missing garbage; do
         joins "ca-$broken"; rm "$d/root/etc/kubernetes/pki/ca.crt"
         [ $broken = missing ] || echo no certificate >"$d/root/etc/kubernetes/pki/ca.crt"

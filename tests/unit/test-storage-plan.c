@@ -870,7 +870,7 @@ TEST(units_that_mount_what_we_mount_are_told_of) {
         m->s.host.storage.n_units = ARRAY_SIZE(units);
         ASSERT_PLANNED(m);
         ASSERT_EQ(diag_count(&m->s.plan->warnings, true), 2);
-        ASSERT_CONTAINS(m->s.plan->warnings.items[0].text, "mnt-k8s\\x2ddisks-0.mount in /etc/systemd/system mounts a place of nodestrap and waits for UUID=1234");
+        ASSERT_CONTAINS(m->s.plan->warnings.items[0].text, "mnt-k8s\\x2ddisks-0.mount in /etc/systemd/system mounts a path that nodestrap also mounts, and waits for UUID=1234");
         ASSERT_CONTAINS(m->s.plan->warnings.items[1].text, "(var-lib-containerd.mount, var-lib-kubelet.mount)");
         units[1].missing = false;
         m->s.config.instance.storage.no_containerd = true;      /* then it is the user's own */
