@@ -170,7 +170,7 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
         if (https && *name && *host != '[' && !list_covers(none, name))
                 merge_warn(m, diag, "api-by-proxy", path,
                            "sets a proxy, but NO_PROXY lacks the host of the API server: kubelet asks the "
-                           "proxy for it; ignore this if only the proxy reaches that host");
+                           "proxy; ignore this if only the proxy reaches it");
         text_done(&missing);
 }
 

@@ -24,7 +24,7 @@ ok 'but only where it is asked to' ends 0 failed
 ok 'its first line is the failure' eval 'head -n 1 "$tmp/out" | grep -x "failed (33 EFABRIC) at await-fabric:fabric in the devices phase:"'
 texts() { mkdir -p "$tmp/$1/usr/lib/nodestrap" && awk -f "$here/../../conf/explain.awk" "$here"/../../debian/{nodestrap-codes.7,NodeConfig.5} >"$tmp/$1/usr/lib/nodestrap/explain"; }
 texts failed; status failed
-ok 'then what to look at, and what to do, as codes(7) has it' eval 'shows "^look: nvidia-smi -q \| grep -A8 -i fabric; " && shows "^do: A longer spec.accelerator.nvidia.fabric.timeout where the state is In Progress"'
+ok 'then what to look at, and what to do, as codes(7) has it' eval 'shows "^look: nvidia-smi -q \| grep -A8 -i fabric; " && shows "^do: If nvidia-smi shows the state In Progress, allow more time"'
 ok 'what comes behind that is held' shows '^phases: config ok 700.0 ms, devices failed 310.7 s, run held 8.10 s$'
 ok 'with one thing to look at' shows '^next: nodestrap explain EFABRIC$'
 step() { rm -rf "$tmp/step"; cp -r "$tmp/failed" "$tmp/step"; sed -i "s/EFABRIC/$1/; s/await-fabric:fabric/$2/" "$tmp/step/run/nodestrap/status.json"; status step; }
@@ -79,7 +79,7 @@ ok 'a pipe has them whole' eval 'status failed; shows "^  GPUs 3 and 5 .* brings
 
 # ---- explain ----
 explain() { "$nodestrap" explain --root "$tmp/failed" "$@" >"$tmp/out" 2>"$tmp/err"; }
-ok 'explain prints the entry of a code' eval 'explain EFABRIC && head -n 1 "$tmp/out" | grep -x "EFABRIC (33)" && shows "^    Do: A longer spec.accelerator.nvidia.fabric.timeout"'
+ok 'explain prints the entry of a code' eval 'explain EFABRIC && head -n 1 "$tmp/out" | grep -x "EFABRIC (33)" && shows "^    Do: If nvidia-smi shows the state In Progress, allow more time"'
 ok 'in whatever case' eval 'explain efabric && shows "^EFABRIC \(33\)"'
 ok 'of a warning, and of a key' eval 'explain plan-differs hugePages.mode && shows "^plan-differs$" && shows "^spec.instance.hugePages.mode$" && shows "^    mode: auto$"'
 ok 'a word that is not one gets the nearest' eval '! explain EFABRC && says "\"EFABRC\" is neither a code nor a key; did you mean EFABRIC;"'
