@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the program says of itself: help and the version. */
+ * The texts of help and version. */
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * YAML that libyaml refuses → the likely mistake of its author. libyaml names its own rule, often a line
- * late: it takes a key without a blank behind its colon for a text, which the next line continues. */
+ * late: without a blank behind its colon a key is a text, which the next line continues. */
 #include "doc/node.h"
 
 #include "base/str.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Versions of programs in an image, without running them: from dpkg (deb-control(5)), from rpm (a header
- * in an SQLite table has name, version and release in sequence, rpm:docs/manual/format_header.md), or
- * from the one string in the file that looks like an NVIDIA driver version. */
+ * Versions of programs in an image, without running them. They come from dpkg (deb-control(5)) or from rpm:
+ * a header in an SQLite table has name, version and release in sequence (rpm:docs/manual/format_header.md).
+ * Otherwise from the one string in the file that looks like an NVIDIA driver version. */
 #include "doctor/look.h"
 
 #include <errno.h>

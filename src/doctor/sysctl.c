@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A kernel setting → its value when init runs: from /proc/sys on the machine; of an image from
- * sysctl.d(5), in the order of file names, else the kernel default. The kernel command line is ignored. */
+ * A kernel setting → its value when init runs. On the machine /proc/sys has it. In an image sysctl.d(5) has
+ * it, in the order of file names; else it is the kernel default. Ignores the kernel command line. */
 #include "doctor/look.h"
 
 #include "base/sysctl.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A unit as systemd would load it from this image (systemd.unit(5), "Load path"). The first directory
- * that has it wins; a link to /dev/null or an empty file masks it; drop-ins apply in the order of their
+ * that has it wins. A link to /dev/null or an empty file masks it. Drop-ins apply in the order of their
  * names; an empty assignment resets a list. */
 #include "doctor/look.h"
 

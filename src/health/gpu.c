@@ -51,8 +51,8 @@ static int look_at_fabric(Look *l) {
         return code;
 }
 
-/* Each action makes the GPU unusable, except that for the IMEX domain: all GPUs of all its trays have it and
- * work, and nodes that stay out would keep the domain from forming
+/* Each action makes the GPU unusable, but not that for the IMEX domain. All GPUs of the domain report it, and
+ * they work. If their nodes stayed out of the cluster, the domain could not form
  * (kubernetes-sigs/dra-driver-nvidia-gpu#1441). */
 static int look_at_recovery(Look *l) {
         static const struct { const char *word, *text; } actions[] = {

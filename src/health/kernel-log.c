@@ -2,7 +2,7 @@
  * Messages of the NVIDIA driver in the kernel log, by their forms in NVIDIA/open-gpu-kernel-modules (OGKM
  * below). Each number counts once per device.
  *
- * A message stays after its cause is gone: the log does not show a reset of a GPU, and on A100 bring-up
+ * A message stays after its cause is gone: the log does not show a reset of a GPU. On A100 the bring-up
  * resets GPUs for MIG. So
  * - if the driver knows the recovery action of a GPU, that counts, not the log (gpu.c);
  * - "GPU recovery action changed … to 0x0 (None)" (Xid 154) clears earlier messages of that GPU;

@@ -26,8 +26,8 @@ typedef enum ActionType {
         ACTION_IMPORT_IMAGE,    /* target: archive of the AMI; with: the name to pin; image */
         ACTION_MASK_UNIT,       /* target: unit; stopped, and masked until the next boot */
         ACTION_UNMASK_UNIT,     /* target: unit that an earlier run of this boot masked */
-        ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work; waits for it, never starts
-                                 * it; fails if it failed; unchanged if it does not exist or has no job */
+        ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work. Waits for it, never starts
+                                 * it, fails if it failed. Unchanged if it does not exist or has no job */
         ACTION_CHECK_UNIT,      /* target: unit that runs; it and its processes stay for a moment */
         ACTION_SET_SYSCTL,      /* target: "vm.max_map_count"; with: its value */
         ACTION_SET_TUNING,      /* target: "cpus"; governor and idle states, or with: "as before" */
@@ -70,8 +70,8 @@ typedef enum StepState {
         STEP_KEEP,      /* is so already */
         STEP_MAKE,      /* nothing is there yet */
         STEP_REMAKE,    /* create-raid: wipe a lost array first; make-filesystem: an old one */
-        STEP_ASSEMBLE,  /* create-raid: all members are there, the array does not run; make-filesystem:
-                         * decided when the array runs: only where it is blank or unfinished (storage.uuid);
+        STEP_ASSEMBLE,  /* create-raid: all members are there, the array does not run. make-filesystem:
+                         * decides when the array runs, only if that is blank or unfinished (storage.uuid).
                          * mount: mounts the xfs or ext4 found then, uuid is NULL */
         STEP_REPAIR,    /* create-raid: raid10 is degraded; mount: the mark is missing */
         _STEP_MAX, _STEP_INVALID = -22,

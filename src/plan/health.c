@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "health/health.h"
 
-/* NVLinks lead to switches, or from GPU to GPU on a board: links to GPUs of other instances are down, so all
+/* NVLinks lead to switches, or from GPU to GPU on a board. Links to GPUs of other instances are down, so all
  * eight must be here. Without fabric manager on this host the links may be down, too. */
 static unsigned nvlinks_of(const Stack *s) {
         const GpuModel *m = s->host->gpus.model;

@@ -50,8 +50,8 @@ static char *kubeconfig(const Config *config, const Host *host, CredentialPlugin
         return text_take(&t);
 }
 
-/* On Outposts kubelet uses the plugin once, to get a client certificate, and writes the kubeconfig itself
- * (TLS bootstrapping): the certificate works while the link to the region is down. */
+/* On Outposts kubelet uses the plugin once, to get a client certificate, and then writes the kubeconfig
+ * itself (TLS bootstrapping). The certificate works while the link to the region is down. */
 static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, CredentialPlugin plugin,
                             char ***flags) {
         bool outpost = config->cluster.outpost;

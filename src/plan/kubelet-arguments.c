@@ -2,9 +2,9 @@
 /* The kubelet command line, as kubelet.service of EKS reads it: EnvironmentFile=/etc/eks/kubelet/environment,
  * ExecStart=kubelet $NODEADM_KUBELET_ARGS.
  *
- * nodeadm joins the flags with blanks and systemd splits and unquotes the line. Words keep their meaning for
- * nodeadm (config/kubelet-flags.c), and also what systemd would damage: backslashes, inner quotes, and blanks
- * in a value, after which kubelet would see a command. */
+ * nodeadm joins the flags with blanks, and systemd splits and unquotes the line. Words keep their meaning for
+ * nodeadm (config/kubelet-flags.c). Here they also keep what systemd would damage: backslashes, inner quotes,
+ * and blanks in a value, after which kubelet would see a command. */
 #include "plan/planner.h"
 #include "base/str.h"
 #include "config/kubelet.h"

@@ -47,8 +47,8 @@ const Action *plan_find(const Plan *plan, const char *id);
 /* For many look-ups: each id → its place in the plan; a new reference. */
 _must_check_ _nonnull_ json_t *plan_index(const Plan *plan);
 _nonnull_ bool plan_has_phase(const Plan *plan, Phase phase);
-/* The critical path to the start of kubelet, by the usual times: places in the plan, first to last, in a new
- * *ret, and their sum in *ret_usec. Returns their number; 0 if the plan does not start kubelet. */
+/* The critical path to the start of kubelet, by the usual times. The new *ret has its places in the plan,
+ * first to last; *ret_usec their sum. Returns their number; 0 if the plan does not start kubelet. */
 _must_check_ _nonnull_ size_t plan_critical_path(const Plan *plan, size_t **ret, uint64_t *ret_usec);
 /* A boolean of the planned KubeletConfiguration; otherwise: its value if it is not set. */
 _nonnull_ bool plan_kubelet_switch(const Plan *plan, const char *name, bool otherwise);

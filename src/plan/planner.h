@@ -17,8 +17,8 @@ _nonnull(1, 4, 5, 6) Action *plan_add(Plan *plan, ActionType type, Phase phase, 
 /* A write-file with text content. */
 _nonnull(1, 3, 4, 5, 6) Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path,
                                           const char *why, const char *content, mode_t mode);
-/* The same in the config phase. users: it has free-form data of the user, so it is hidden and for root alone;
- * under the name nodeadm its mode is 0644, unless told: its keys tell of a secret. */
+/* The same in the config phase. users: it has free-form data of the user, so it is hidden and only for root.
+ * Under the name nodeadm its mode is 0644, unless told: its keys tell of a secret. */
 _nonnull_ Action *plan_users_file(Plan *plan, const char *group, const char *path, const char *why,
                                   const char *content, bool users, bool told);
 /* Orders the actions by their dependencies and computes the id. Comes last. */

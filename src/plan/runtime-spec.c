@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OCI runtime spec of every container (base_runtime_spec): the default of containerd (pkg/oci/spec.go)
- * with a higher limit of open files, merged with the spec of the user. */
+/* The OCI runtime spec of every container (base_runtime_spec), merged with the spec of the user. It is the
+ * default of containerd (pkg/oci/spec.go) with a higher limit of open files. */
 #include "plan/planner.h"
 #include "base/json.h"
 #include "base/str.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reload of systemd, start of units, the marker that leaves later interfaces to the CNI, and failurePolicy: a
- * failed step of devices keeps kubelet down or taints the node. */
+/* Reload of systemd, start of units, and the marker that leaves later interfaces to the CNI. Also
+ * failurePolicy: a failed step of devices keeps kubelet down or taints the node. */
 #include "plan/planner.h"
 #include "base/str.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Times in status.json → the chain of actions that the start of kubelet waited for, and the longest
- * actions. The chain crosses processes: steps of the run phase wait for the devices phase (take-turn),
- * and its process for cloud-init, which begins after the config phase. */
+ * actions. The chain crosses processes: steps of the run phase wait for the devices phase (take-turn). The
+ * process of the run phase waits for cloud-init, which begins after the config phase. */
 #include "report/status.h"
 
 #include "base/json.h"

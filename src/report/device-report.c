@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Results (Result.found) about GPUs and huge pages → "accelerator", with all about each GPU in one place,
- * and "hugepages" of status.json; and from there text for people. */
+ * Results (Result.found) about GPUs and huge pages → "accelerator" and "hugepages" of status.json, with all
+ * about each GPU in one place. From there come the texts for people. */
 #include "report/status.h"
 
 #include "apply/apply.h"

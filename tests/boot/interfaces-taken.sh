@@ -4,8 +4,8 @@
 # imds: imds-m5
 # tree: network
 # environment: IMDS_LOG=/vmtest/requests
-# systemd-networkd 257 has set up all interfaces by the file of the image, with a route of the subnet in the main table, before our files
-# come. Nothing of that is left. IPv4 alone: what router advertisements had told stays in the main table of 257, now and then.
+# Before our files come, systemd-networkd 257 has set up all interfaces by the file of the image. The main table has a route of the subnet
+# then. Nothing of that is left. IPv4 alone: what router advertisements had told stays in the main table of 257, now and then.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/network.sh

@@ -6,8 +6,8 @@
 # spec: {featureGates: {InstanceIdNodeName: true}, instance: {localStorage: {strategy: ""}, hugePages: {mode: keep}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# A trn2.48xlarge with the image for Trainium: driver and nodes of all sixteen devices are there before kubelet starts, because the device
-# plugin counts them once.
+# A trn2.48xlarge with the image for Trainium: driver and nodes of all sixteen devices are there before kubelet starts. The device plugin
+# counts them only once.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

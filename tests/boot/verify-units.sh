@@ -3,7 +3,7 @@
 # systemd checks the installed units in the images of Debian 12 and 13: no ordering cycle, no unknown setting, no missing unit. cloud-init,
 # networkd, resolved and containerd are enabled, a unit behind the network holds basic.target, and others are ordered as in the GPU images
 # of EKS. Controls show that the check would see the cycle. Then the rights of each, in tenths of the exposure by `systemd-analyze
-# security`: a tenth more than systemd 252 counts, which counts up to 0.2 more than 257.
+# security`. The limit is a tenth more than systemd 252 counts, which counts up to 0.2 more than 257.
 # That is a sum; the settings one by one are compared in tests/check/protections.sh, and what the kernel holds in tests/boot/protections.sh.
 set -u; top=$(realpath "$(dirname "$0")/../.."); tools=$top/tests/tools; count=0 bad=0
 report() { count=$((count + 1)); if [ "$1" = 0 ]; then echo "ok $count - $2"; else bad=1; echo "not ok $count - $2"; sed 's/^/# /' <<<"$3"; fi; }

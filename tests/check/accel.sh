@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The accelerator of guests (vmboot.sh --accel): a boot decides, not a file; one decision holds until this machine starts again; a guest
+# The accelerator of guests (vmboot.sh --accel): a boot decides, not a file, and the decision holds until this machine starts again. A guest
 # that cannot start ends with a reason. QEMU is a script here, but for the last lines.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016,SC2034,SC2317  # tmp and here are its; what eval gets is expanded there

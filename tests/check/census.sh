@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The census of a GPU machine, on a fixture of every class. Each is whole as it is; nodestrap misses every GPU, switch, EFA device, disk and
-# NUMA node that is taken away, with its code and its name.
+# The census of a GPU machine, on a fixture of every class. Each is whole as it is. Take away any GPU, switch, EFA device, disk or NUMA
+# node, and nodestrap reports it with its code and its name.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154  # tmp and here are its
 . "$(dirname "$0")/../mock/lib.sh"

@@ -21,8 +21,8 @@ flags = [  # what is asked for, and the arguments it means
     ('--dollar=$HOME ${X}', ['--dollar=$HOME ${X}']), ('--tick=`id`', ['--tick=`id`']), ("--quote=it's", ["--quote=it's"]), ('--half="x', ['--half="x']),
     ('--empty=', ['--empty=']), ('--hash=#;', ['--hash=#;']), ('--utf8=é€', ['--utf8=é€']), ('--star=*?[a]', ['--star=*?[a]']),
     ('--backquote=\\"', ['--backquote=\\"']), ('--last=\\', ['--last=\\'])]
-# not the same, since each gets more than one of them: containerd those for all; kubelet those and its own; both and "theirs" those of
-# nodeadm for all
+# Not the same, since each gets more than one of them. containerd gets those for all, kubelet those and its own. Both and "theirs" get those
+# of nodeadm for all
 orders = {'containerd': values, 'kubelet': values[::-1], 'other': values[1:] + values[:1], 'theirs': values[2:] + values[:2]}
 for name, order in orders.items():
     with open(f'{sys.argv[1]}/{name}', 'wb') as out: out.write(b''.join(s.encode() + b'\0' for s in order + ([''] + [f for f, _ in flags] if name == 'kubelet' else [])))

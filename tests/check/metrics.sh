@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# promtool of Prometheus and node_exporter of Debian read the metrics, the shipped alerts fire where they should, and a node with many steps
-# has few series.
+# promtool of Prometheus and node_exporter of Debian read the metrics. The shipped alerts fire where they should. A node with many steps has
+# few series.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"

@@ -36,7 +36,7 @@ phase --skip config
 ok 'the run phase asks nobody' eval 'ends && sent 1 "ec2 "'
 
 # ---- none that does, in 5 s ----
-# The first pause is 4.5 s at most, so init asks twice unless the first answer takes half a second. A run in which it does is made again.
+# The first pause is 4.5 s at most, so init asks twice unless the first answer takes half a second. Such a run is repeated.
 for _ in {1..8}; do with --fault ec2:throttle && fresh && config; [ "$(requests 'ec2 ')" != 1 ] && break; done
 ok 'EC2 throttles for 5 s: the node goes on' assumed 'RequestLimitExceeded (HTTP 503)'
 ok 'it has asked twice or three times' test "$(requests 'ec2 ')" -ge 2 -a "$(requests 'ec2 ')" -le 4

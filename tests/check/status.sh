@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `nodestrap status` of boots that are well, have failed, are at work or have yet to go on: each phase, the exit status, the same facts as
-# JSON, and the picture in a browser.
+# `nodestrap status` of boots that are well, have failed, run or wait: each phase and the exit status. JSON has the same facts, and a browser
+# shows the picture.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"

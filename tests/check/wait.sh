@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `nodestrap wait` against an API server of our own: answers that no real one gives (broken TLS, half an answer, other clocks), steps before
-# a request (names, proxies, files), and the record. Those that end with the deadline all wait for it at the same time.
+# `nodestrap wait` against an API server of our own. It gives answers that no real one gives: broken TLS, half an answer, other clocks. Also
+# steps before a request (names, proxies, files), and the record. Those that end with the deadline all wait for it at the same time.
 # tests/cluster/wait.sh has a real one, and tests/unit/test-kube.c each sentence, on data.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there

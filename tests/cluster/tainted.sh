@@ -3,8 +3,8 @@
 # run: host
 # kube: 1.37.0
 # cluster: no-controllers
-# check-node with a real API server: the Nodes that a kubelet may join with a taint, the rights of a node over its own taints, and the
-# advice to a person, followed.
+# check-node with a real API server: the Nodes that a kubelet may join with a taint. A node has few rights over its own taints. The test
+# also follows the advice to a person.
 [ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/host.sh
 . "$(dirname "$(realpath "$0")")/lib/host.sh"

@@ -5,8 +5,7 @@
 # gpu: g6-xlarge gen1
 # tree: al2023 binary_alone gpu
 # console: NODESTRAP verdict=ok
-# The GPU image of EKS with our program in place of nodeadm, and nothing else of the package, on a machine where fabric manager must not
-# run.
+# The GPU image of EKS on a machine where fabric manager must not run. Of the package it has only our program, in place of nodeadm.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The boots of machines with GPUs (tests/boot/gpu-*.sh, and more types here) again on the other Debian, since systemd 252 and 257 differ,
-# for example in which file hides which. Those of older images run with one of autumn 2026, too.
+# The boots of machines with GPUs (tests/boot/gpu-*.sh, and more types here) again on the other Debian. systemd 252 and 257 differ, for
+# example in which file hides which. Those of older images run with one of autumn 2026, too.
 # ONLY='g5 gen3-*' takes some of them.
 set -u; here=$(realpath "$(dirname "$0")/.."); W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 count=0 bad=0

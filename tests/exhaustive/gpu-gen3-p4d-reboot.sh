@@ -8,7 +8,7 @@
 # console: set-mig-mode:mig: MIG mode of all 8 GPUs takes effect .*this machine reboots now, once
 # console: NODESTRAP verdict=ok
 # The A100 of a p4d.24xlarge with an image of autumn 2026 take MIG mode at a reboot. In the second boot all units are enabled from the
-# start, and the mode is on without instances, with which the CDI writer of the toolkit would fail.
+# start. The mode is on without instances, and the CDI writer of the toolkit would fail with that.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

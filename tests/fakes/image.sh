@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: image.sh DIR [x86_64|arm64] [trees]
-# Makes below DIR the root of an image that runs our plans for machines with NVIDIA GPUs (HGX and single ones; arm64: trays of a rack too).
+# Makes below DIR the root of an image for machines with NVIDIA GPUs (HGX and single ones; arm64: also trays of a rack).
 # Every program, library and module is there by name, as an ELF file of that architecture without code. Units, enabled links, lists of a
 # kernel and names with versions are there, too. DRIVER, KUBELET, CONTAINERD, KERNEL change them. nv-fabricmanager holds the driver version
 # as text.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The steps of a plan read a machine (a tree, tree.h) and the programs that they run (answers.h): files of
- * the driver, sysfs, notes in /run and /var, the environment of kubelet, versions, tables of ctr. The first
+ * The steps of a plan read a machine (a tree, tree.h): files of the driver, sysfs, notes in /run and /var, the
+ * environment of kubelet. They also read the programs that they run (answers.h): versions, tables of ctr. The first
  * byte says which step, the second in what form. The content of a disk stands in /dev/NAME as a word:
  * "blank", "fs TYPE LABEL", "md UUID NAME DISKS ROLE EVENTS". */
 #include "answers.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A disk → Content. The first byte says where the rest lies on an image of 2 MiB (libblkid looks for no
- * array on a smaller one): at the start, at 4 KiB or at the end. It also says if the rest is sealed as an
- * md superblock. */
+ * A disk → Content. The first byte says where the rest lies on an image: at the start, at 4 KiB or at the end.
+ * The image has 2 MiB, since libblkid looks for no array on a smaller one. The byte also says if the rest is
+ * sealed as an md superblock. */
 #include "disk/disk.h"
 
 #include "superblock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * An API server that answers anything → the wait for the Node, a look at it, an Event: each ends, and says
- * why. The first byte says which. Then come the answers of requests, with a line "==" between them:
- * "CURLCODE STATUS VERIFY BITS", and below it the lines of the watch, or the body. An empty line is a
+ * why. The first byte says which. Then come the answers of requests, with a line "==" between them.
+ * Each is "CURLCODE STATUS VERIFY BITS", and below it the lines of the watch, or the body. An empty line is a
  * second in which nothing comes. And kubeconfig and environment file: a tree (tree.h). */
 #include "fake-clock.h"
 #include "tree.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files of earlier runs below /run and /var (a tree, tree.h), also damaged or foreign → reports for
- * people and machines, the state for the next run, and the manifest for prune-files. */
+ * Files of earlier runs below /run and /var (a tree, tree.h) → reports for people and machines, the state for
+ * the next run, and the manifest for prune-files. The files may be damaged. */
 #include "tree.h"
 
 #include "apply/file.h"

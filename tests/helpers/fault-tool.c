@@ -7,8 +7,8 @@
  * kill: all of them die in place of the call. die: only the caller dies. cut: the kernel prints "VMTEST
  * CUT-HERE" on its console, and nothing happens any more. Otherwise the call fails with ENOSPC, EIO or
  * ENOMEM and is not made. -m: only calls of the command itself count, and none of its children.
- * LOG gets a line "N COMMAND[*] CALL WHAT" for each counted call, with -n for that one alone, and * for the
- * command itself; then "total N". The exit status is the command's, or 128 and the signal that ended it. */
+ * LOG gets a line "N COMMAND[*] CALL WHAT" for each counted call, then "total N". The * means the command
+ * itself; -n logs only that call. The exit status is that of the command, or 128 and the signal that ended it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

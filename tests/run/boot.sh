@@ -163,8 +163,8 @@ tree_any_cuts() {                       # the power goes in one of the phases or
         local phase d devices; mkdir -p "$tree/vmtest" "$tree/etc/systemd/system/sysinit.target.wants"; echo "${CUTS-}" >"$tree/vmtest/cuts-words"
         for phase in config devices run; do
                 d=$tree/etc/systemd/system/nodestrap-$phase.service.d; mkdir -p "$d"
-                # as the unit has it, and the needs of the tool: a filter of its own, memory of a process that may not be dumped, the kernel
-                # log (DeviceAllow= closes it)
+                # As the unit has it, and what the tool needs: a filter of its own, and memory of a process that may not be dumped. Also
+                # the kernel log, which DeviceAllow= closes
                 devices=''; ! grep -q ^DevicePolicy "$top/units/nodestrap-$phase.service" || devices='DeviceAllow=\/dev\/kmsg w\n'
                 sed -n "s/^ExecStart=/[Service]\nCapabilityBoundingSet=CAP_SYS_PTRACE\nSystemCallFilter=seccomp\n${devices}ExecStart=\nExecStart=\/usr\/bin\/python3 \/vmtest\/any_cuts.py run $phase /p" "$top/units/nodestrap-$phase.service" >"$d/cut.conf"
         done
@@ -365,8 +365,8 @@ tree_gpu() {                            # a machine with GPUs from power-on, and
         type=$(cat "$tree/vmtest/machine/sys/devices/virtual/dmi/id/product_name")
 }
 
-# Network cards whose interfaces nodestrap manages, a metadata service on loopback that knows those of power-on, and the first file for
-# networkd of an EC2 image. Our rule is as installed, but for the driver. That of those that come later is in /vmtest/later.
+# Network cards whose interfaces nodestrap manages, and the first file for networkd of an EC2 image. A metadata service on loopback knows
+# those of power-on. Our rule is as installed, but for the driver. That of those that come later is in /vmtest/later.
 tree_interfaces() {
         local n rest index mac d=$tree/etc/systemd/system macs=latest/meta-data/network/interfaces/macs; read -r n rest <<<"$(head_of interfaces)"
         # shellcheck disable=SC2086 # words

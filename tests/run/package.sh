@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the Debian package from a copy of this tree. Installs, removes and purges it in a root of Debian 12 with all dependencies, once
-# bare and once with the units and the nodeadm of the EKS image. The package is left in build/package. It is built a
+# Builds the Debian package from a copy of this tree. Installs, removes and purges it in a root of Debian 12 with all dependencies: once
+# bare, and once with nodeadm and the units of the EKS image. The package is left in build/package. It is built a
 # second time, by another user, elsewhere, out of files of another day, by dpkg-buildpackage itself: the bytes are the same. TWICE= leaves that
 # out.
 set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: tests/run/tap.sh [-v] [-j N] [-w "TEST..."] TEST...
-# Runs each test program (its output is TAP), shows failures, skips with their reasons, and the seconds of each, and ends with one line of
-# counts. A program that dies, or prints no plan, or fewer results than planned, counts as a failure. -v shows all. -j runs N at a time, the
+# Runs each test program (its output is TAP). Shows failures, skips with their reasons, and the seconds of each. Ends with one line of counts.
+# A program that dies, or prints no plan, or fewer results than planned, counts as a failure. -v shows all. -j runs N at a time, the
 # slowest of the last time first, and reports each as it ends. Those of -w mostly wait, and run beside the others, twice as many at a time.
 # A file that fails runs once more, alone, when the others are done. The second verdict counts, and the lines before the counts name each
 # file that passes then. Two files may have that, and none with -v, nor where a second try would hide something (never_again).

@@ -3,9 +3,9 @@
 # shellcheck disable=SC1007 # A= B= clears
 # usage: cross.sh [-x] COMMAND [ARGUMENT...]
 #        cross.sh --build
-# Runs COMMAND in a root of Debian 12 for x86-64 with arm64 as a foreign architecture, where the cross compiler and the libraries of both
-# are installed: what is made for arm64 on this machine is made there, as fast as for this one. COMMAND begins in the directory where it
-# was called and finds this tree, the cache and the build cache of ccache at their places; what it writes elsewhere goes with it.
+# Runs COMMAND in a root of Debian 12 for x86-64, with arm64 as a foreign architecture. It has the cross compiler and the libraries of both, so
+# programs for arm64 build there as fast as for this machine. COMMAND begins in the directory where it was called. It finds this tree, the
+# cache and the build cache of ccache at their places. Files elsewhere vanish when it ends.
 #   -x       programs for arm64 run, too: the kernel gives them to the qemu-user of Debian 13 (that of Debian 12 does not know openat2)
 #   --build  only make the root and print its path
 #   cross.sh make CC=aarch64-linux-gnu-gcc
@@ -49,8 +49,8 @@ touch "$CACHE.lock"; flock -u 9; exec 9>&-
 # ---- programs for arm64 -------------------------------------------------------------------------------------------------------------
 # The kernel opens the emulator when it is told of it (F), so it need not be in the root. The registration has a name for each cache. The
 # first user registers it again, whatever a killed one has left; the last one takes it back. Since Linux 6.7 it
-# also forgets with the last mount of binfmt_misc, which is in a namespace of this run. All containers share the kernel, and each may have a
-# cache of its own at this path: the name is that of the file that counts the users.
+# also forgets with the last mount of binfmt_misc, which is in a namespace of this run. All containers share the kernel, but each may have a
+# cache of its own at this path. So the name is that of the file that counts the users.
 MISC=/proc/sys/fs/binfmt_misc NAME='' LOCK=$BASE/arm64.lock USERS=$BASE/arm64-users.lock
 MAGIC='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
 MASK='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'

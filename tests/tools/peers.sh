@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # usage: peers.sh SUITE DIR PACKAGE...
 #        peers.sh --cached NAME SUITE PACKAGE...
-# Downloads packages of another Debian suite and unpacks them into DIR (dpkg -x), without installing: a containerd of trixie or sid to parse
-# our files, amazon-ec2-utils for its udev rules. With DIR "-" only the candidate versions are printed. With --cached it unpacks them into
+# Downloads packages of another Debian suite and unpacks them into DIR (dpkg -x), without installing. Tests use a containerd of trixie or sid
+# to parse our files, and amazon-ec2-utils for its udev rules. With DIR "-" only the candidate versions are printed. With --cached it unpacks them into
 # the cache, once a week for all callers, and prints the directory. With NODESTRAP_TEST_NO_BUILD=1, or without the mirror, it takes the
 # cached ones.
 #   peers.sh sid c21 containerd && c21/usr/bin/containerd --config FILE config dump

@@ -12,7 +12,7 @@
 #               page, serial volN with 17 digits for the Nth -v; SIZE 1G; late: it is attached when the guest says so
 #   -w MAC[:late]  one network card (virtio) with this MAC in a network of vpc.py's, may be given nine times; late: it comes when the guest
 #               says so. There are no others then, but for eth0 of -i
-#   -T TYPE     an instance type, as the machine's firmware says it (/sys/class/dmi/id/product_name)
+#   -T TYPE     an instance type, as the firmware of the machine says it (/sys/class/dmi/id/product_name)
 #   -i DIR      answer IMDSv2 at 169.254.169.254 from this directory (see imds.py); the guest gets eth0 with 169.254.169.10/24
 #   -s          start from a booted snapshot (saved on first use) and hotplug the drives instead of booting
 #   -S SUITE    Debian suite of the guest: bookworm (default), trixie, ...      -a PKG,...  more packages in its image
@@ -37,7 +37,7 @@
 # Environment: NODESTRAP_TEST_CACHE (default /var/cache/nodestrap-test), NODESTRAP_TEST_REQUIRE=1 (a skip is an error),
 # NODESTRAP_TEST_NO_BUILD=1 (skip where the image is not made yet),
 # NODESTRAP_TEST_ACCEL (tcg or kvm, which then is not tried), NODESTRAP_TEST_QEMU_ARGS, NODESTRAP_TEST_APPEND (kernel arguments),
-# NODESTRAP_TEST_MIRROR, NODESTRAP_TEST_SECURITY_MIRROR (default: the mirror in this machine's apt sources).
+# NODESTRAP_TEST_MIRROR, NODESTRAP_TEST_SECURITY_MIRROR (default: the mirror in the apt sources of this machine).
 
 set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
 TREE= ND=2 BLOCK=512 EBS= VOLUMES=() CARDS=() IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= TYPE=() BUILD= W= P= VPC= ARCH=amd64 ASKS= TRIED=()
@@ -233,10 +233,10 @@ rm -f "$OUT"/console.*
 # ---- QEMU ------------------------------------------------------------------------------------------------------------------------
 if [ -n "$STOCK" ]; then QEMU=qemu-system-$MACHINE; else QEMU=$here/qemu-ec2.sh; export QEMU_EC2=$MACHINE; "$QEMU" --version >/dev/null || skip "no EC2 model strings (-q does without)"; fi
 VERSION=$("$QEMU" --version | sed -n '1s/.*version \([^ ]*\).*/\1/p')
-# All CPUs take turns in one thread. With a thread each, one may still meet the breakpoint of a jump label that another has patched already
-# ("Oops: int3", and the guest is dead). Two guests at once on two CPUs take as long either way.
-# Without features that are slow to emulate: vectors and their place in each switch of tasks (xsave), string instructions that go byte by
-# byte (erms), a fifth level of page tables. Checks of each access of the kernel to the memory of a program are slow, too.
+# All CPUs take turns in one thread. With a thread each, one may meet the breakpoint of a jump label that another has patched already. The guest
+# then dies ("Oops: int3"). Two guests at once on two CPUs take as long either way.
+# Some features are slow to emulate, so they are off: vectors, which each switch of tasks saves (xsave), string instructions byte by byte
+# (erms), a fifth level of page tables. Checks of each access of the kernel to the memory of a program are slow, too.
 ACCEL=(-M pc -accel tcg,thread=single -cpu max,avx=off,avx2=off,xsave=off,erms=off,la57=off,smap=off,pku=off,pks=off)
 [ $ACCELERATOR != kvm ] || ACCEL=(-M pc -accel kvm -cpu host)
 # no_timer_check: beside other load the kernel may see no tick while it looks for one. It then leaves the timer interrupt in service for

@@ -46,7 +46,7 @@ part_container() { told container; }
 part_machine() { told machine; }
 
 # ---- a thousand inits: of each its peak of memory, and its open files at the end ----
-# Every tenth has another configuration than the one before, every fiftieth one that is refused.
+# Every tenth has another configuration than the one before; every fiftieth has one that nodestrap refuses.
 part_inits() {
         local n begin files bytes early late
         good >"$tmp/user-data"; { good; echo '  kubelet: {flags: [--v=5]}'; } >"$tmp/changed"; { good; echo '  kubelet: 1'; } >"$tmp/refused"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every call of an init that changes something fails in each way, or is the last: all phases in a container with one disk, and what has
-# to do with arrays, huge pages and udev again in virtual machines, two at a time (tests/vm/lib/faults.py). FAULTS_SHARDS=3: so many
+# Every call of an init that changes something fails in each way, or is the last. All phases run in a container with one disk. Steps of
+# arrays, huge pages and udev run again in virtual machines, two at a time (tests/vm/lib/faults.py). FAULTS_SHARDS=3: so many
 # machines share the calls of a scene; FAULTS_SECONDS: each ends after that time, and has then had them in no order.
 set -u; here=$(realpath "$(dirname "$0")/.."); W=$(mktemp -d) || exit 1; trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 shards=${FAULTS_SHARDS:-2} seconds=${FAULTS_SECONDS:-8500} scenes=(devices run reboot again) i=0 jobs=() count=0 bad=0

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Coverage-guided fuzzing (https://llvm.org/docs/LibFuzzer.html) of all that reads what others wrote, with the sanitizers for addresses and
-# undefined behaviour: FUZZ_SECONDS of CPU (7200) over all of tests/fuzz, in turns, two at a time. The short form is the replay of the corpora
-# in `make check`. What was learnt stays in build-fuzz/corpus, and the next run begins there; an input that crashes, leaks, hangs or takes too
-# much memory stays in build-fuzz/found. At the end it prints how much of each file of src/ the corpora reach.
-# FUZZ_ONLY="fuzz-toml fuzz-yaml": those alone. FUZZ_MERGE=1: what the corpora of the tree lack is added to them, inputs that
-# reach something new, at most 20 a fuzzer and less than 2 kB each: read them before they are committed.
+# Coverage-guided fuzzing (https://llvm.org/docs/LibFuzzer.html) of every parser, with the sanitizers for addresses and undefined behaviour.
+# FUZZ_SECONDS of CPU (7200) go to all of tests/fuzz, in turns, two at a time. The short form is the replay of the corpora
+# in `make check`. New inputs stay in build-fuzz/corpus, where the next run begins. An input that crashes, leaks, hangs or takes too much
+# memory stays in build-fuzz/found. At the end it prints how much of each file of src/ the corpora reach.
+# FUZZ_ONLY="fuzz-toml fuzz-yaml": those alone. FUZZ_MERGE=1 adds inputs that reach something new to the corpora of the tree, at most 20 a
+# fuzzer and less than 2 kB each. Read them before you commit them.
 set -u; cd "$(dirname "$0")/../.." || exit 1
 TOTAL=${FUZZ_SECONDS:-7200} B=build-fuzz COVERAGE=build-coverage
 export TMPDIR=/dev/shm UBSAN_OPTIONS=print_stacktrace=1

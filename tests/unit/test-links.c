@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The links by networkd: read as those of Debian 12 and 13 print them (the corpus of the fuzzer has their
- * files), and compared with the decisions. */
+ * The links of networkd, as those of Debian 12 and 13 print them, compared with the decisions. The corpus of
+ * the fuzzer has their files. */
 #include "nic/plan/links.h"
 
 #include "test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * move-files with a real cp, on a tmpfs for the root disk and another one for the disks. No place for a cut
- * is guessed: ptrace(2) stops a run before each of its system calls that change anything, and then the run
- * is done again. */
+ * move-files with a real cp, on a tmpfs for the root disk and another one for the disks. ptrace(2) stops a run
+ * before each system call that changes anything, and the next run does it again. So no place of a cut is
+ * guessed. */
 #include "apply/storage.h"
 #include "base/run.h"
 #include "mounts.h"

@@ -41,8 +41,8 @@ long syscall(long number, ...) {         /* NOLINT(readability-inconsistent-decl
 
 /* A killed process that does not end, as one that waits for a disk (TASK_UNINTERRUPTIBLE). Its tracer stops
  * it on its way out (ptrace(2), PTRACE_O_TRACEEXIT) and never lets it go on. Before main(): with the
- * argument "stuck" and the number of a pipe this program is that process; the tracer writes to the pipe
- * when it is there. */
+ * arguments "stuck" and the number of a pipe, this program is that process. The tracer writes to the pipe when
+ * it is there. */
 __attribute__((constructor)) static void be_stuck(int argc, char **argv) {
         if (argc < 3 || !streq(argv[1], "stuck"))
                 return;

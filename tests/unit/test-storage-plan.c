@@ -1163,9 +1163,9 @@ static size_t files_below_binds(const Plan *plan, const char **ret) {
         return n;
 }
 
-/* The configuration phase removes a file that is no longer planned before the disks are there, so that an old copy of it may be left
- * on them. Only a kubeconfig can be: the one for bootstrapping is read only where a flag names it, and one without a client
- * certificate is not taken for the result of bootstrapping (kubernetes: pkg/kubelet/certificate/bootstrap, isClientConfigStillValid). */
+/* The config phase removes a file that is no longer planned before the disks are there, so an old copy may be left on them. That can only
+ * be a kubeconfig. kubelet reads the one for bootstrapping only if a flag names it. It does not take one without a client certificate for
+ * the result of bootstrapping (kubernetes: pkg/kubelet/certificate/bootstrap, isClientConfigStillValid). */
 TEST(no_old_file_on_the_disks_is_believed) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         const char *file = NULL;

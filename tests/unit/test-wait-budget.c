@@ -71,7 +71,7 @@ static void devices_phase(Box *b, Outcome outcome, bool missed, uint64_t seconds
         waited_write(b->root, &b->plan, &b->results);
 }
 
-/* How long the run phase waits for the fabric where the driver's step had this outcome, in seconds. */
+/* How long the run phase waits for the fabric if the step of the driver had this outcome, in seconds. */
 static uint64_t run_phase(Box *b, Outcome driver) {
         run(b, 3);
         waited_take(&b->apply);

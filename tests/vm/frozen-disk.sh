@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: vmboot.sh -s -d 0 -t 900
 # imds: imds-m5
-# A disk that takes no write and never answers. One that comes back is waited for, and the console says so. For one that does not, init says
-# so at the deadline of files and ends, as far as it can; so it does after a stop meanwhile. The kernel keeps a thread of
-# it until the disk answers, and with that the process, so what it leaves behind is looked at before that.
+# A disk that takes no write and never answers. init waits for one that comes back, and the console says so. For one that does not, init
+# says so at the deadline of files and ends, as far as it can; also after a stop. The kernel keeps a thread of init, and so the
+# process, until the disk answers. So the test looks at the remains before that.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin

@@ -3,7 +3,7 @@
 # run: vmboot.sh -d 0 -n 2 -m 7G -t 900
 # kernel: init_on_alloc=0 nokaslr
 # tree: apply_tool
-# reserve-pages on a kernel with two NUMA nodes of 3.5 GiB each: the pages that it reads back, those that do not fit, and their order.
+# reserve-pages on a kernel with two NUMA nodes of 3.5 GiB each. It must read back the pages, report those that do not fit, and keep the order.
 # Memory that is not cleared when it is moved (init_on_alloc) spares this emulated machine minutes. A page of 1 GiB takes one of the few
 # ranges of a node that begin at a multiple of 1 GiB. The kernel keeps the start of a node for unmovable memory and the end for struct page.
 # Without nokaslr its own image is anywhere. Node 1 (4.5 to 8 GiB) has two ranges that nothing of that is in.

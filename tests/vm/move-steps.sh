@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: vmboot.sh -s -d 2 -e -t 600
 # tree: apply_tool
-# mount, move-files and bind on real xfs and ext4 on NVMe, by tests/helpers/apply-tool: the label of a finished file system, refusals, every
-# kind of file from the root disk to the disks, and the view of systemd.
+# mount, move-files and bind on real xfs and ext4 on NVMe, by tests/helpers/apply-tool. They must keep every kind of file from the root disk,
+# and the label of a finished file system. They must refuse what they should, and look right to systemd.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin

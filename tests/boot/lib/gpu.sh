@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced behind guest.sh by tests of machines with GPUs: the order of steps by the records of the fakes, and machines that one guest powers
-# on again and again.
+# Sourced behind guest.sh by tests of machines with GPUs. It has the order of steps in the records of the fakes, and machines that one guest
+# boots many times.
 . /usr/lib/fakes/lib.sh
 E=/run/fakes/events
 

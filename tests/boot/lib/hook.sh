@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced behind guest.sh by tests of the boot hook: the real systemd-networkd, veths with both ends in this network, and a DHCP server that
-# ignores the first question.
+# Sourced behind guest.sh by tests of the boot hook: the real systemd-networkd, veths with both ends in this network, and a DHCP server. That
+# server ignores the first question.
 networks=/run/systemd/network id=$(cat imds/latest/meta-data/instance-id) mac=$(cat imds/latest/meta-data/mac) second=0a:00:00:00:00:01
 decisions=/etc/eks/nodeadm/udev-net-manager/$id macs=/etc/eks/nodeadm/udev-net-manager/by-mac/$id
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Loads nvidia first, then all others but nvidia_peermem. So nvidia_drm is loaded, which prevents a reset of the GPUs. On the first boot it
 # enables the daemons and starts them without waiting. In the third generation it also brings their units, into /etc/systemd/system
-# (awslabs/amazon-eks-ami#2795), and the modules. The path unit of the toolkit watches their list: with script refresh-gives-up, until the
-# CDI writer has failed so often that systemd does not start it again.
+# (awslabs/amazon-eks-ami#2795), and the modules. The path unit of the toolkit watches their list. With script refresh-gives-up, the CDI
+# writer fails so often that systemd does not start it again.
 . /usr/lib/fakes/lib.sh
 # Its unit is started again when it has failed (Restart=on-failure): script setup-fails-times. systemctl(1) enable fails where a unit is masked,
 # and so does all of it. Other installers reload systemd at any moment: script reloads, so often.

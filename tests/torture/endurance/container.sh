@@ -3,8 +3,8 @@
 # run: nsboot.sh -S trixie -d 0 -t 2400
 # imds: imds-m5
 # tree: enabled endurance
-# Inits beside a systemd of their own: hundreds of them under account, signals in each phase, two at once, restarts of D-Bus and systemd in
-# the middle, and kills as by the kernel for want of memory. KEEP/…/figures tells what was done. PARTS="together killed" runs those
+# Inits beside a systemd of their own: hundreds of them with their costs, signals in each phase, and two at once. Also restarts of D-Bus and
+# systemd in the middle, and kills as by the kernel when memory runs out. KEEP/…/figures tells what was done. PARTS="together killed" runs those
 # parts alone, SIGNALS="TERM KILL" has these signals alone; tests/boot/endurance.sh is a short form.
 [ -d /vmtest ] || exec "$(dirname "$0")/../../run/boot.sh" "$0"
 . /vmtest/guest.sh

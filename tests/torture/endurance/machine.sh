@@ -4,9 +4,9 @@
 # imds: imds-m5 storage-raid0
 # spec: {instance: {localStorage: {expectedDisks: 2}}}
 # tree: storage storage_stubs enabled endurance disturbed
-# A machine with two instance stores, which are blank before most boots, and what comes between its phases: a clock that jumps for
-# the whole boot, a reboot in the middle of a phase, events of udev without end, disks that go and come back while they are waited for,
-# children that are killed for want of memory. The next boot, or the next run, is right each time. out/figures tells what was done.
+# A machine with two instance stores, which are blank before most boots. Each boot is disturbed: a clock that jumps, a reboot in the middle
+# of a phase, endless events of udev. Or disks go and come back during a wait, and the kernel kills children when memory runs out. The next
+# boot, or the next run, is right each time. out/figures tells what was done.
 # DISTURBED="oom;unplug" are the boots, one after the other; tests/vm/endurance.sh is a short form.
 [ -d /vmtest ] || exec "$(dirname "$0")/../../run/boot.sh" "$0"
 . /vmtest/guest.sh

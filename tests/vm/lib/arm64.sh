@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by tests/vm/arm64-*.sh and tests/exhaustive/arm64-reboot.sh. A machine with an arm64 kernel from power-on, with two instance
-# stores, two NUMA nodes with a CPU each and one without, as for the GPU memory of a GB200. Sizes of huge pages come from the kernel, and
+# Sourced by tests/vm/arm64-*.sh and tests/exhaustive/arm64-reboot.sh. A machine with an arm64 kernel from power-on. It has two instance
+# stores, and two NUMA nodes with a CPU each. A third one has none, as for the GPU memory of a GB200. Sizes of huge pages come from the kernel, and
 # none is that of x86 by chance.
 . /vmtest/guest.sh
 NODES=/sys/devices/system/node/node STORES=/mnt/k8s-disks/0
