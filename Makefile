@@ -223,7 +223,8 @@ deps:                                    # what `make` needs; ARCH=arm64: and wh
 	$(APT) gcc libc6-dev $(NEEDED) $(if $(OTHER),crossbuild-essential-$(OTHER) $(NEEDED:=:$(OTHER)))
 deps-test: deps                          # what the tests, the package, the boots and the cluster need; guests and Kubernetes are made beside the first suites
 	$(APT) clang libclang-rt-dev llvm clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-jsonschema python3-pip containerd \
-	  build-essential debhelper lintian rpm cpio bash-completion zsh man-db mandoc systemd faketime procps chromium-headless-shell
+	  build-essential debhelper lintian rpm cpio bash-completion zsh man-db mandoc systemd faketime procps chromium-headless-shell \
+	  cmark-gfm pre-commit git
 	tests/tools/vmboot.sh --deps
 
 lint:                                    # clang-tidy with the warnings of clang, cppcheck, shellcheck, over what is new since it was clean; FULL=1: over all

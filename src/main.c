@@ -105,7 +105,7 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 ExitCode code = report_tell_failure(&report);
                 if (code == EXIT_USAGE && o->detailed_exitcode)
                         code = EXIT_INTERNAL;
-                if (parsed && o->output == OUTPUT_JSON && o->command->last == STAGE_PLAN)
+                if (parsed && o->output != OUTPUT_TEXT && o->command->last == STAGE_PLAN)
                         plan_tell_failure(run, code);
                 return code;
         }

@@ -63,7 +63,8 @@ typedef enum Flag {
 } Flag;
 
 typedef enum Output {
-        OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, OUTPUT_METRICS, OUTPUT_SARIF, _OUTPUT_MAX
+        OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, OUTPUT_METRICS, OUTPUT_SARIF, OUTPUT_MARKDOWN,
+        _OUTPUT_MAX
 } Output;
 
 /* How far a command goes on the road that main.c walks. */

@@ -18,9 +18,10 @@
                                          * no letter as this and their number */
 
 const char *const program_names[_PROGRAM_MAX] = { "nodestrap", "nodeadm", "nodeadm-internal" };
-static const char formats[_OUTPUT_MAX][8] = {
+static const char formats[_OUTPUT_MAX][9] = {
         [OUTPUT_TEXT] = "text", [OUTPUT_JSON] = "json", [OUTPUT_SVG] = "svg",
-        [OUTPUT_METRICS] = "metrics", [OUTPUT_SARIF] = "sarif"
+        [OUTPUT_METRICS] = "metrics", [OUTPUT_SARIF] = "sarif",
+        [OUTPUT_MARKDOWN] = "markdown"
 };
 
 /* Where its argument goes in Options, or that it is given. */
@@ -365,7 +366,8 @@ static int refuse_flag(int value, const char *word, char *const *words, const Co
 static int check_output(const Options *o, Diag *diag) {
         const Command *c = o->command;
         bool fits = o->output <= OUTPUT_JSON || (o->output <= OUTPUT_METRICS && c->draws) ||
-                    (o->output == OUTPUT_SARIF && c->finds);
+                    (o->output == OUTPUT_SARIF && c->finds) ||
+                    (o->output == OUTPUT_MARKDOWN && c->last == STAGE_PLAN);
         if (fits)
                 return 0;
         return usage(diag, "%s --output prints %s, not \"%s\"", c->words,

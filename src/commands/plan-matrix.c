@@ -199,5 +199,5 @@ int plan_matrix(Run *run) {
                 return output_json(all, NULL, &run->diag);
         }
         _free_ char *text = matrix_text(rows, failed);
-        return output_text(text, &run->diag);
+        return plan_show(run, "Plans for", o->matrix, &run->diag, "text", text);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap plan`: prints the plan as text or JSON, compared with the machine. */
+ * `nodestrap plan`: prints the plan as text, JSON or Markdown, compared with the machine. */
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
@@ -91,11 +91,25 @@ static int look(Run *run) {
 void plan_tell_failure(const Run *run, ExitCode code) {
         const Diagnostic *error = diag_first_error(&run->diag);
         _cleanup_(diag_done) Diag ignored = {};         /* stderr has said why already */
+        if (run->options.output == OUTPUT_MARKDOWN) {
+                _free_ char *page = plan_page("No plan for", run->options.instance_type ?: "this machine",
+                                              &run->diag, "", "", "");
+                (void)!output_text(page, &ignored);
+                return;
+        }
         _cleanup_(json_decrefp) json_t *json =
                 json_pack("{si ss si so}", "formatVersion", PLAN_FORMAT, "code",
                           cause_word(error ? error->cause : CAUSE_INTERNAL), "exit", (int)code, "findings",
                           findings_to_json(&run->diag));
         (void)!output_json(json, NULL, &ignored);
+}
+
+int plan_show(Run *run, const char *title, const char *of, const Diag *findings, const char *language,
+              const char *text) {
+        _free_ char *page = run->options.output == OUTPUT_TEXT
+                                    ? xstrdup(text)
+                                    : plan_page(title, of, findings, "", language, text);
+        return output_text(page, &run->diag);
 }
 
 int plan_be_strict(Diag *diag) {
@@ -199,6 +213,8 @@ int command_plan(Run *run) {
                 _cleanup_(json_decrefp) json_t *json = plan_to_json(run->plan);
                 return output_json(json, NULL, &run->diag);
         }
-        _free_ char *text = plan_to_text(run->plan);
+        _free_ char *text = o->output == OUTPUT_TEXT
+                                    ? plan_to_text(run->plan)
+                                    : plan_to_markdown(run->plan, run->host->instance.type ?: "unknown type");
         return output_text(text, &run->diag);
 }

@@ -88,10 +88,13 @@ _nonnull_ void hide_in_join(const Root *root, struct JoinOutcome *outcome);
 _nonnull_ void findings_place(Run *run);
 
 /* ---- the modes of plan (plan.c, plan-*.c) ---- */
-/* With --output json: prints why planning failed; code becomes the exit code. */
+/* With --output json or markdown: prints why planning failed; code becomes the exit code. */
 _nonnull_ void plan_tell_failure(const Run *run, ExitCode code);
 /* --strict: turns warnings about things that will not work into errors. -EINVAL where there are any. */
 _must_check_ _nonnull_ int plan_be_strict(Diag *diag);
+/* Prints a text, or with --output markdown a page with it (plan/plan.h). */
+_must_check_ _nonnull_ int plan_show(Run *run, const char *title, const char *of, const Diag *findings,
+                                     const char *language, const char *text);
 /* --diff: compares with an earlier plan. -EINVAL if the file is not a plan. */
 _must_check_ _nonnull_ int plan_diff(Run *run);
 /* Compares two results of plan_to_json(): as JSON (a new reference), and that as text. Actions need ids.

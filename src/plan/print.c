@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plan → text for people, JSON for programs, both without secret content. */
+/* Plan → text for people, Markdown for a pull request, JSON for programs, all without secret content. */
 #include "plan/planner.h"
 #include "base/str.h"
 
@@ -74,14 +74,14 @@ char *plan_describe_host(const Config *config, const Host *host) {
         return text_take(&t);
 }
 
-/* critical: on the critical path to kubelet. */
-static void add_action(Text *t, const Action *a, bool critical) {
+static char *what_of(const Action *a) {
         const char *with = a->secret ? NULL : a->with;
-        _free_ char *type = xasprintf("  %c %-14s ", critical ? '>' : ' ', action_type_to_string(a->type)),
-                    *what = xasprintf("%s%s%s", a->target, with ? " " : "", with ?: ""),
-                    *head = xasprintf("%s%s", type, what);
-        _cleanup_(text_done) Text why = {};
-        /* In brackets before the reason: hidden, and state on the machine. */
+        return xasprintf("%s%s%s", a->target, with ? " " : "", with ?: "");
+}
+
+/* In brackets before the reason: hidden, and state on the machine. */
+static char *why_of(const Action *a) {
+        Text why = {};
         if (a->secret && action_is(a, ACTION_OF_FILES))
                 text_add(&why, "[%04o, not shown] ", (unsigned)a->file.mode);
         else if (a->secret && a->with)
@@ -90,16 +90,45 @@ static void add_action(Text *t, const Action *a, bool critical) {
                 text_add(&why, "[%s%s%s] ", live_to_string(a->live), a->live_why ? ": " : "",
                          a->live_why ?: "");
         text_add(&why, "%s", a->why);
+        return text_take(&why);
+}
+
+/* critical: on the critical path to kubelet. */
+static void add_action(Text *t, const Action *a, bool critical) {
+        _free_ char *type = xasprintf("  %c %-14s ", critical ? '>' : ' ', action_type_to_string(a->type)),
+                    *what = what_of(a), *head = xasprintf("%s%s", type, what), *why = why_of(a);
         bool fits = strlen(head) + 2 <= COLUMN;
         if (strlen(head) > TEXT_WIDTH)
                 text_add_folded(t, type, strlen(type), what);
         else if (!fits)
                 text_add(t, "%s\n", head);
         _free_ char *lead = xasprintf("%-*s", COLUMN, fits ? head : "");
-        text_add_folded(t, lead, COLUMN, why.data);
+        text_add_folded(t, lead, COLUMN, why);
 }
 
-static void add_actions(Text *t, const Plan *plan, Phase phase, const bool *critical) {
+/* ---- Markdown, as GitHub reads it (https://github.github.com/gfm/) ---- */
+
+#define SPECIAL "\\`*_[]<>|~&#$"
+
+/* A line break would end a row or an item. */
+static void add_escaped(Text *t, const char *text, const char *special) {
+        for (; *text; text++)
+                text_add(t, "%s%c", is_char_of(*text, special) ? "\\" : "",
+                         (unsigned char)*text < ' ' ? ' ' : *text);
+}
+
+/* A cell may have a | in code, too, behind a backslash. */
+static void add_row(Text *t, const Action *a, bool critical) {
+        _free_ char *what = what_of(a), *why = why_of(a);
+        const char *code = what[strcspn(what, "`\\")] ? "" : "`";
+        text_add(t, "| %s | %s | %s | %s", critical ? ">" : "", a->group, action_type_to_string(a->type), code);
+        add_escaped(t, what, *code ? "|" : SPECIAL);
+        text_add(t, "%s | ", code);
+        add_escaped(t, why, SPECIAL);
+        text_add(t, " |\n");
+}
+
+static void add_actions(Text *t, const Plan *plan, Phase phase, const bool *critical, bool markdown) {
         static const char *const titles[_PHASE_MAX] = { "Config", "Devices", "Run" };
         const char *group = "";
         bool headed = false;
@@ -108,23 +137,36 @@ static void add_actions(Text *t, const Plan *plan, Phase phase, const bool *crit
                 if (a->phase != phase)
                         continue;
                 if (!headed)
-                        text_add(t, "\n%s phase\n", titles[phase]);
-                if (!streq(group, a->group))
+                        text_add(t, markdown ? "\n**%s phase**\n\n| | Part | Step | Target | Why |\n"
+                                               "|---|---|---|---|---|\n"
+                                             : "\n%s phase\n",
+                                 titles[phase]);
+                if (!markdown && !streq(group, a->group))
                         text_add(t, "  %s\n", a->group);
                 headed = true;
                 group = a->group;
-                add_action(t, a, critical[i]);
+                (markdown ? add_row : add_action)(t, a, critical[i]);
         }
 }
 
-static void add_warnings(Text *t, const Diag *warnings) {
-        if (warnings->n > 0)
-                text_add(t, "\nWarnings\n");
-        for (const Diagnostic *d = warnings->items; d < warnings->items + warnings->n; d++) {
-                _free_ char *line =
-                        xasprintf("%s%s%s%s%s [%s]", d->where ?: "", d->where ? ": " : "", d->path ?: "",
-                                  d->path ? ": " : "", d->text, d->code ?: "warning");
-                add_paragraph(t, "  * ", line);
+static char *sentence_of(const Diagnostic *d) {
+        return xasprintf("%s%s%s%s%s [%s]", d->where ?: "", d->where ? ": " : "", d->path ?: "",
+                         d->path ? ": " : "", d->text,
+                         d->code ?: d->warning ? "warning" : cause_word(d->cause));
+}
+
+static void add_findings(Text *t, const Diag *findings, bool markdown) {
+        if (findings->n > 0)
+                text_add(t, markdown ? "\n" : "\nWarnings\n");
+        for (const Diagnostic *d = findings->items; d < findings->items + findings->n; d++) {
+                _free_ char *line = sentence_of(d);
+                if (!markdown) {
+                        add_paragraph(t, "  * ", line);
+                        continue;
+                }
+                text_add(t, "- **%s:** ", d->warning ? "warning" : "error");
+                add_escaped(t, line, SPECIAL);
+                text_add(t, "\n");
         }
 }
 
@@ -194,27 +236,67 @@ static void add_live(Text *t, const Plan *plan) {
         text_add(t, "\n");
 }
 
+/* Of each action: is it on the critical path? */
+static bool *critical_of(const Plan *plan, uint64_t *ret_usec) {
+        _free_ size_t *path = NULL;
+        bool *critical = xcalloc(plan->n + 1, sizeof *critical);
+        for (size_t n = plan_critical_path(plan, &path, ret_usec); n > 0; n--)
+                critical[path[n - 1]] = true;
+        return critical;
+}
+
+static void add_critical(Text *t, const char *mark, uint64_t usec) {
+        if (usec > 0)
+                text_add(t, "\n%s marks the longest chain of steps before kubelet starts, usually about "
+                            "%llu s\n",
+                         mark, (unsigned long long)((usec + USEC_PER_SEC - 1) / USEC_PER_SEC));
+}
+
 char *plan_to_text(const Plan *plan) {
         Text t = {};
         uint64_t usec;
-        _free_ size_t *path = NULL;
-        _free_ bool *critical = xcalloc(plan->n + 1, sizeof *critical);
-        for (size_t n = plan_critical_path(plan, &path, &usec); n > 0; n--)
-                critical[path[n - 1]] = true;
+        _free_ bool *critical = critical_of(plan, &usec);
         text_add(&t, "%s", plan->machine ?: "");
         for (int phase = 0; phase < _PHASE_MAX; phase++)
-                add_actions(&t, plan, (Phase)phase, critical);
-        if (usec > 0)
-                text_add(&t, "\n> marks the longest chain of steps before kubelet starts, usually about "
-                             "%llu s\n",
-                         (unsigned long long)((usec + USEC_PER_SEC - 1) / USEC_PER_SEC));
+                add_actions(&t, plan, (Phase)phase, critical, false);
+        add_critical(&t, ">", usec);
         if (plan->node)
                 add_node(&t, plan->node);
-        add_warnings(&t, &plan->warnings);
+        add_findings(&t, &plan->warnings, false);
         add_diffs(&t, plan);
         add_live(&t, plan);
         text_add(&t, "\n%zu steps. Plan %s\n", plan->n, plan->id);
         return text_take(&t);
+}
+
+char *plan_page(const char *title, const char *of, const Diag *findings, const char *tables,
+                const char *language, const char *block) {
+        Text t = {};
+        _cleanup_(text_done) Text fence = {};   /* more of them than stand anywhere in the block */
+        do
+                text_add(&fence, "%s", fence.size > 0 ? "`" : "```");
+        while (strstr(block, fence.data));
+        text_add(&t, "### %s ", title);
+        add_escaped(&t, of, SPECIAL);
+        text_add(&t, "\n");
+        add_findings(&t, findings, true);
+        text_add(&t, "%s", tables);
+        if (*block)
+                text_add(&t, "\n%s%s\n%s%s\n", fence.data, language, block, fence.data);
+        return text_take(&t);
+}
+
+char *plan_to_markdown(const Plan *plan, const char *type) {
+        _cleanup_(text_done) Text tables = {};
+        uint64_t usec;
+        _free_ bool *critical = critical_of(plan, &usec);
+        _free_ char *all = plan_to_text(plan);
+        for (int phase = 0; phase < _PHASE_MAX; phase++)
+                add_actions(&tables, plan, (Phase)phase, critical, true);
+        add_critical(&tables, "`>`", usec);
+        text_add(&tables, "\n<details><summary>The whole plan</summary>\n");
+        _free_ char *page = plan_page("Plan for", type, &plan->warnings, tables.data, "text", all);
+        return xasprintf("%s\n</details>\n", page);
 }
 
 static json_t *live_json(const Plan *plan) {

@@ -56,7 +56,8 @@ try "--verbose" suggests --development plan --verbose
 try "an option of the command" suggests --instance-type plan --instence-type p5.48xlarge
 try "no guess at what is like nothing" bash -c '! "$1" xyzzy 2>&1 | grep -q "did you mean"' x "$nodestrap"
 refused() { "$nodestrap" "${@:2}" 2>"$W/err"; [ $? = 2 ] && grep -qF "$1" "$W/err" || { cat "$W/err"; return 1; }; }
-try "a form that a command lacks is refused with those it has" refused 'plan --output prints text (default) or json, not "svg"' plan --output svg
+try "a form that a command lacks is refused with those it has" refused 'plan --output prints text (default), json or markdown, not "svg"' plan --output svg
+try "markdown is of plan alone" refused 'config check --output prints text (default), json or sarif, not "markdown"' config check --output markdown
 try "one that none has, too" refused 'status --output prints text (default), json, svg or metrics, not "yaml"' status --output yaml
 try "of the version, too" refused 'version --output prints text (default) or json, not "yaml"' --version --output yaml
 echo "1..$count"; exit $bad

@@ -22,7 +22,7 @@ try "others also a path" help_says 'file://PATH, PATH, or - for stdin; repeatabl
 try "a schema is strict otherwise" help_says '--strict                 print one that refuses unknown keys, for' config schema
 try "sarif is for config check" help_says '--output FORMAT          print text (default), json or sarif' config check
 try "pictures are for status" help_says '--output FORMAT          print text (default), json, svg or metrics' status
-try "and neither for plan" help_says '--output FORMAT          print text (default) or json' plan
+try "markdown is for plan" help_says '--output FORMAT          print text (default), json or markdown' plan
 # The options of a command, by its help and by its page; those of all commands are in nodestrap(8).
 common='--root --development --help --version'
 page_of() { echo "$top/debian/nodestrap-${1%% *}".[18]; }
