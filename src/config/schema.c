@@ -8,6 +8,10 @@
 
 #include "base/str.h"
 
+/* Editors and catalogues keep schemas by it, so it changes with the API version alone. A name, not an
+ * address: nothing has to serve it. */
+#define SCHEMA_ID "urn:nodestrap:" CONFIG_API_VERSION
+
 static json_t *schema_field(const Field *f, bool strict);
 
 static json_t *schema_properties(const Field *fields, bool strict) {
@@ -145,12 +149,12 @@ static void add_required(json_t *schema) {
                                       "cidr"));
         json_array_append_new(json_object_get(schema, "required"), json_string("spec"));
         json_object_set_new(schema, "additionalProperties", json_false());
-        json_object_set_new(schema, "$id", json_string("urn:nodestrap:" CONFIG_API_VERSION ":strict"));
 }
 
 json_t *config_schema(bool strict) {
-        json_t *schema = json_pack("{s:s, s:s, s:s, s:s, s:o, s:[s, s]}", "$schema",
-                                   "https://json-schema.org/draft/2020-12/schema", "title", CONFIG_KIND,
+        json_t *schema = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:[s, s]}", "$schema",
+                                   "https://json-schema.org/draft/2020-12/schema", "$id",
+                                   strict ? SCHEMA_ID ":strict" : SCHEMA_ID, "title", CONFIG_KIND,
                                    "description", "Settings of an EKS node (" CONFIG_API_VERSION ").",
                                    "type", "object", "properties",
                                    schema_properties(nodeconfig_fields, strict), "required", "apiVersion",

@@ -210,7 +210,15 @@ with tempfile.TemporaryDirectory() as folder:
 strict = json.loads(run("config", "schema", "--strict").stdout)
 jsonschema.Draft202012Validator.check_schema(strict)
 editor = jsonschema.Draft202012Validator(strict)
-result(strict["$schema"] == schema["$schema"] and re.match(r"^urn:[a-z0-9-]+:\S+$", strict["$id"]), "the strict schema is one, too, and has a name of its own")
+ids = {"schema": schema["$id"], "strict": strict["$id"]}
+conf = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "conf")
+for name in ("plan", "config-check"):
+    with open(os.path.join(conf, name + ".schema.json"), encoding="utf-8") as f:
+        ids[name] = json.load(f)["$id"]
+# Editors and catalogues keep schemas by these: they stay from version to version.
+want = {"schema": "urn:nodestrap:node.eks.aws/v1alpha1", "strict": "urn:nodestrap:node.eks.aws/v1alpha1:strict",
+        "plan": "urn:nodestrap:plan:1", "config-check": "urn:nodestrap:config-check:1"}
+result(ids == want and strict["$schema"] == schema["$schema"], "each schema has a name that stays", str(ids))
 
 
 class Editor(yaml.SafeLoader):              # YAML 1.2, as language servers have it: off is a text
