@@ -9,6 +9,19 @@ BEGIN {
 }
 # The head of a table says which words a column may have: "# part            efa | gpu | switch". Brackets and a colon begin an explanation.
 /^# [a-z]+ +[a-z0-9_-]+( \([^)]*\))? \|/ { line = $0; gsub(/ *\([^)]*\)/, "", line); sub(/:.*/, "", line); split(line, head, " "); sub(/^# [a-z]+ +/, "", line); gsub(/ \|/, "", line); words_of[head[2]] = line }
+# Each head has one line "# As of 2026-11-28, MORE": the day, or month, on which the rows were last compared with the source. -v table=ages
+# takes those lines of all tables.
+table == "ages" && sub(/^# As of /, "") {
+        if ($0 !~ /^20[0-9][0-9]-[01][0-9](-[0-3][0-9])?(, [A-Za-z0-9. ]+)?$/) fail("not a day: " $0)
+        file = FILENAME
+        gsub(/^.*\/|\.csv$/, "", file)
+        if (!n++) print "const char table_ages[] ="
+        print "        \"" file " " $0 "\\n\""
+        if (FILENAME in dated) fail("a second day")
+        dated[FILENAME]
+        files--
+}
+table == "ages" && FNR == 1 { files++ }
 /^#/ || /^$/ { next }
 
 function fail(why) { printf "%s:%d: %s\n", FILENAME, FNR, why >"/dev/stderr"; failed = 1; exit 1 }
@@ -190,6 +203,11 @@ table == "feature-gates" {
 }
 END {
         if (failed) exit 1
+        if (table == "ages") {
+                for (i = 1; i < ARGC; i++) if (ARGV[i] ~ /csv$/ && !(ARGV[i] in dated)) print ARGV[i] ": no line \"# As of DAY\"" >"/dev/stderr"
+                print ";"
+                exit files > 0
+        }
         gsub(/-/, "_", table)
         sub(/^gpus$/, "gpu_models", table)
         if (table == "eni_limits") printf "const char eni_families[][13] = {\n%s};\nconst EniShape eni_shapes[] = {\n%s};\nconst EniLimit eni_limits[] = {\n%s", families, shapes, rows

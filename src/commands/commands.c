@@ -208,8 +208,8 @@ static const Command commands[_COMMAND_MAX] = {
         [ABOUT_VERSION] = {
                 .words = "version", .use = USE_PROGRAM,
                 .help = HELP("[OPTION...]", "Print the version", "The commit follows in brackets.",
-                             "version\nversion --output json"),
-                .names = OURS, .flags = EVERY | BIT(OUTPUT),
+                             "version --long\nversion --output json"),
+                .names = OURS, .flags = EVERY | BIT(OUTPUT) | BIT(LONG),
                 .last = STAGE_START, .run = command_version,
         },
 };

@@ -3,6 +3,9 @@
 /* Tables that conf/tables.awk makes. The long one has no pointers, which each start would relocate. */
 #include "host/host.h"
 
+/* "gpus 2026-11-28\n…": each table, and the day on which it was last compared with its source. */
+extern const char table_ages[];
+
 typedef struct EniShape { char size[11]; uint8_t enis, addresses, cards; } EniShape;
 typedef struct EniLimit { uint8_t family, shape; } EniLimit;
 extern const char eni_families[][13];

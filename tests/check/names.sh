@@ -53,11 +53,13 @@ ok "the version is no failure either" called nodeadm 0 --version
 cp "$tmp/out" "$tmp/version"
 ok "it has one form" eval 'called nodeadm 0 --version --output json && cmp "$tmp/out" "$tmp/version" && grep -qxE "nodestrap [^ ]+" "$tmp/version"'
 ok "nodestrap says it to machines, too" called nodestrap 0 --version --output json
-ok "with the commit, where that is known" python3 -c 'import json, re, sys; said = json.load(open(sys.argv[1])); assert set(said) <= {"version", "commit"}, said
+ok "with the commit, where that is known" python3 -c 'import json, re, sys; said = json.load(open(sys.argv[1])); tables = said["tables"]; assert set(said) <= {"version", "commit", "tables"} and len(tables) > 10 and all(re.fullmatch("20[0-9]{2}-[0-9]{2}(-[0-9]{2})?", day) for day in tables.values()), said
 assert "nodestrap " + said["version"] == open(sys.argv[2]).read().strip() and re.fullmatch("[0-9a-f]{12}(-dirty)?", said.get("commit", 12 * "0")), said' "$tmp/out" "$tmp/version"
 cp "$tmp/out" "$tmp/json"
 ok "and to people, unless the version is the commit" eval 'called nodestrap 0 --version && python3 -c "import json, sys; said = json.load(open(sys.argv[1])); v, c = said[\"version\"], said.get(\"commit\")
 assert open(sys.argv[2]).read() == \"nodestrap \" + v + (\" (\" + c + \")\" if c and c != v else \"\") + \"\\n\"" "$tmp/json" "$tmp/out"'
+ok "and how old each table is, where that is asked for" eval 'called nodestrap 0 version --long && python3 -c "import json, sys; lines = open(sys.argv[2]).read().splitlines()[1:]
+assert {l.split()[0]: l.split()[1].rstrip(\",\") for l in lines} == json.load(open(sys.argv[1]))[\"tables\"]" "$tmp/json" "$tmp/out" && ls conf/*.csv | sed "s,.*/,,; s,[.]csv,," | diff - <(sed "1d; s/ .*//" "$tmp/out")'
 ok "nodestrap itself has all" called nodestrap 0 config schema
 
 # ---- nodeadm-internal: 1 is a failure there, whatever the cause, and 2 a command line that is none ----

@@ -40,6 +40,15 @@ network-cards~s/^p5.48xlarge,0-31/p5.48xlarge,0-256/~not first-last:step: 0-256
 pci-layout~s/^p5.48xlarge,efa/p5.48xlarge,eaf/~not one of efa gpu switch: eaf
 END
 
+# ---- days ----
+cp -r conf "$tmp/days"
+days() { awk -f conf/tables.awk -v table=ages "$tmp"/days/*.csv >"$tmp/out" 2>"$tmp/err"; }
+undated() { sed -i "$1" "$tmp/days/gpus.csv"; ! days && says "$2"; }
+ok "each table has its day" eval 'days && [ "$(grep -c " 20[0-9-]*.*\\\\n\"$" "$tmp/out")" = "$(ls conf/*.csv | wc -l)" ]'
+ok "one without is told" undated '/^# As of/d' "$tmp/days/gpus.csv: no line \"# As of DAY\""
+ok "so is a word that is not a day" undated '1a # As of yesterday' "$tmp/days/gpus.csv:2: not a day: yesterday"
+ok "and a second one" undated '2d; 1a # As of 2026-11-28\n# As of 2026-11-29' "$tmp/days/gpus.csv:3: a second day"
+
 # ---- fields ----
 compiler=${CC:-cc}
 # shellcheck disable=SC2046  # words of flags
