@@ -88,7 +88,7 @@ ok "so is a file that is missing" refuses 12 "/usr/lib/nodestrap/examples/p5-48x
 # ---- recipes ----
 mkdir "$tmp/bin"; ln -s "$nodestrap" "$tmp/bin/nodestrap"
 ok "the recipes are good shell" bash -c 'for f; do bash -n "$f" || exit; done' bash "$examples"/*.sh
-checked() { PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$examples" "$tmp/plans" && [ "$(find "$tmp/plans" -type f | wc -l)" = "$(find "$examples" -name '*.userdata' | wc -l)" ]; }
+checked() { PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$examples" "$tmp/plans" && [ "$(find "$tmp/plans" -name '*.plan' | wc -l) $(find "$tmp/plans" -name '*.json' | wc -l)" = "$(find "$examples" -name '*.userdata' | wc -l | sed 's/.*/& &/')" ]; }
 ok "the CI job checks and plans every example" checked
 broken() { mkdir "$tmp/broken"; sed 's/strategy: RAID0/strategy: RAID5/' "$examples/p5-48xlarge.userdata" >"$tmp/broken/p5.userdata"; sed '/^#/d' "$examples/g6-xlarge.userdata" >"$tmp/broken/g6.userdata"
         ! PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$tmp/broken" >"$tmp/out" 2>&1 && grep -q '^p5: .*strategy' "$tmp/out" && grep -q '^g6: which type' "$tmp/out" || { cat "$tmp/out"; false; }; }
