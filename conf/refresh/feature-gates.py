@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""conf/feature-gates.csv out of the sources of Kubernetes: conf/feature-gates.py DIRECTORY...
+"""conf/feature-gates.csv beside the sources of Kubernetes: conf/refresh/feature-gates.py TREE...
 
-Each DIRECTORY is a tree of k8s.io/kubernetes, one or more of each minor version, such as kubernetes@v1.37.0 of a module cache. The other
+Each TREE is a tree of k8s.io/kubernetes, one or more of each minor version, such as kubernetes@v1.37.0 of a module cache. The other
 modules lie beside it (go mod download k8s.io/apiserver@v0.37.0, and so on), or in its staging/src/k8s.io. For a new version give the
-directories of all versions again. The head of the file stays; it names the versions. A gate that differs between releases of one version
-is told."""
+trees of all versions again. The head of the file stays; it names the versions. A gate that differs between releases of one version is
+told."""
 import re
 import sys
-from pathlib import Path
+
+import table
 
 # Where the gates lie that kubelet registers in apiserver/pkg/util/feature.DefaultMutableFeatureGate: the module, the folder, and what
 # K/pkg/features says when it registers them there. component-base/featuregate has AllAlpha and AllBeta.
@@ -115,9 +116,9 @@ def known_by(trees):
 
 
 def main():
-    trees = [Path(directory) for directory in sys.argv[1:]]
+    options = table.arguments(__doc__, ("trees...", "kubernetes@v1.N.M of a module cache"))
     by_minor = {}
-    for tree in trees:
+    for tree in options.trees:
         by_minor.setdefault(int(re.search(r"v1\.(\d+)", tree.name)[1]), []).append(tree)
     first, last = min(by_minor), max(by_minor)
     if set(by_minor) != set(range(first, last + 1)):
@@ -139,12 +140,10 @@ def main():
         for minor in there:
             for other in needs[minor].get(name, []):
                 wanted.setdefault(other, []).append(minor)
-        rows.append(",".join((name, "" if there[0] == first else str(there[0]), "" if there[-1] == last else str(there[-1] + 1),
-                              " ".join(states), " ".join(f"{other}:{minors[0]}" + (f"-{minors[-1] + 1}" if minors[-1] != there[-1] else "")
-                                                         for other, minors in sorted(wanted.items())))))
-    table = Path(__file__).with_name("feature-gates.csv")
-    head = [line for line in table.read_text().splitlines() if line.startswith("#")]
-    table.write_text("\n".join(head + rows) + "\n")
+        rows.append([name, "" if there[0] == first else str(there[0]), "" if there[-1] == last else str(there[-1] + 1),
+                     " ".join(states), " ".join(f"{other}:{minors[0]}" + (f"-{minors[-1] + 1}" if minors[-1] != there[-1] else "")
+                                                for other, minors in sorted(wanted.items()))])
+    table.finish(table.Table("feature-gates", options.conf), rows, options)
 
 
 main()
