@@ -80,16 +80,24 @@ static ExitCode tell_one(Run *run, int r, const char *source) {
 static int check_each(Run *run, char *const *sources) {
         _cleanup_(diag_done) Diag found = {};
         ExitCode code = EXIT_DONE;
-        for (; *sources; sources++) {
+        for (size_t turn = 1; *sources;) {
+                Sources *from = run->sources;
                 run->options.sources = NULL;
                 strv_add(&run->options.sources, *sources);
+                from->turn = turn;
+                from->turns = 1;
                 int r = check_sources(run);
                 name_source(run);
-                ExitCode one = tell_one(run, r, *sources);
+                _free_ char *own = from->turns > 1
+                                           ? xasprintf("%s#%s", *sources, from->wrapped.items[turn - 1].name)
+                                           : xstrdup(*sources);
+                ExitCode one = tell_one(run, r, own);
                 code = code == EXIT_DONE ? one : code;
                 diag_move(&found, &run->diag);
                 run_forget_config(run);
                 run->options.sources = strv_free(run->options.sources);
+                turn = turn < from->turns ? turn + 1 : 1;
+                sources += turn == 1;
         }
         run->reported = true;
         run->exit_code = code;

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/journal.h"
 #include "base/paths.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "config/kubelet.h"
 #include "doctor/checks.h"
@@ -21,9 +22,6 @@
 
 /* Without a source: an invented cluster, and the setting that most steps are for. */
 #define SAMPLE_SOURCE "a plain NodeConfig with localStorage RAID0"
-/* "sample" in PEM, so that no warning is about it */
-#define SAMPLE_AUTHORITY \
-        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg=="
 typedef struct Doctor {
         Run *run;
         Image image;
@@ -43,11 +41,8 @@ static void doctor_done(Doctor *d) {
 static int load_config(Run *run) {
         if (run->options.sources)
                 return run_load_config(run);
-        _cleanup_(json_decrefp) json_t *document =
-                json_pack("{ss ss s{s{ss ss ss ss} s{s{ss}}}}", "apiVersion", CONFIG_API_VERSION, "kind",
-                          CONFIG_KIND, "spec", "cluster", "name", "doctor", "apiServerEndpoint",
-                          "https://doctor.invalid", "certificateAuthority", SAMPLE_AUTHORITY, "cidr",
-                          "10.100.0.0/16", "instance", "localStorage", "strategy", "RAID0");
+        _cleanup_(json_decrefp) json_t *document = config_sample("doctor");
+        json_put(document, "spec/instance/localStorage/strategy", json_string("RAID0"));
         return config_from_json(document, SAMPLE_SOURCE, &run->config, &run->diag);
 }
 

@@ -64,7 +64,7 @@ static char *excerpt_of(const Diagnostic *i, const Blobs *blobs) {
                             ? NULL
                             : FIND(part, parts.items, parts.n, part->at.part == i->part);
         const char *line = b && i->path && i->column > 0 ? find_line(b, i->line) : NULL;
-        return line ? mark_key(line, i->column) : NULL;
+        return line && i->column > b->at.column ? mark_key(line, i->column - b->at.column) : NULL;
 }
 
 void findings_place(Run *run) {

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "source/signature.h"
 #include "source/source.h"
+#include "source/wrapped.h"
 
 /* Facts that one phase keeps in /run (0600), so that the next phase asks nothing again (boot-facts.c). */
 #define KEPT_FILE RUN_DIR "/facts.json"
@@ -29,6 +30,10 @@ typedef struct Sources {
         Signatures signatures;
         Blobs blobs;
         Documents documents;
+        WrappedFile wrapped;            /* the file of another tool among them, or empty */
+        const Wrapped *chosen;          /* of it; or NULL */
+        size_t turn, turns;             /* turn 1 to turns: the items of it that are checked alone; turn 0:
+                                         * the command line chooses */
         Kept kept;                      /* of the other phase of this boot */
 } Sources;
 /* Logs the signers, or that a signature is there and this machine trusts no key (config-sign.c). */

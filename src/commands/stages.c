@@ -36,6 +36,8 @@ void run_forget_config(Run *run) {
         Sources *from = run->sources;
         run->config = config_free(run->config);
         documents_done(&from->documents);
+        wrapped_done(&from->wrapped);
+        from->chosen = NULL;
         blobs_done(&from->blobs);
         signatures_done(&from->signatures);
         from->trust = trust_free(from->trust);
@@ -166,15 +168,64 @@ static SourceFlags source_flags(const Run *run) {
         return looks | (run->sources->trust ? SOURCE_GUARD : 0) | (partial ? SOURCE_PARTIAL : 0);
 }
 
+/* A plan is for one type, which the file may have. */
+static int choose_type(Run *run, const Wrapped *w) {
+        Options *o = &run->options;
+        bool wanted = o->command->last == STAGE_PLAN && !o->matrix && !o->instance_type;
+        if (!o->instance_types)
+                strv_extend(&o->instance_types, w->types);
+        if (!wanted)
+                return 0;
+        if (strv_length(w->types) == 1) {
+                o->instance_type = o->instance_types[0];
+                return 0;
+        }
+        _free_ char *list = w->types ? strv_join(w->types, ",") : xstrdup("TYPE,TYPE");
+        return diag_error_at(&run->diag, -EINVAL, CAUSE_USAGE, &w->at, NULL,
+                             "a plan is for one instance type, and this file names %s; add --instance-type %s, "
+                             "or --matrix %s", w->types ? "several" : "none (a family is not a type)",
+                             w->types ? *w->types : "TYPE", list);
+}
+
+/* Replaces the file of another tool by the user data in it. */
+static int unwrap(Run *run, Blob *b) {
+        Sources *from = run->sources;
+        _cleanup_(wrapped_done) WrappedFile file = {};
+        Wrapped *w = NULL;
+        int r = wrapped_read(b, &file, &run->diag);
+        if (r < 0 || file.n == 0)
+                return r;
+        if (from->chosen)
+                return diag_error_in(&run->diag, -EINVAL, CAUSE_USAGE, b->at.source,
+                                     "another NodeConfig for a node of its own; give this file alone");
+        from->wrapped = file;
+        file = (WrappedFile){};
+        from->turns = b->choice ? 1 : from->wrapped.n;
+        r = wrapped_choose(&from->wrapped, b->choice, from->turn, b->at.source, &w, &run->diag);
+        THEN(r, choose_type(run, w));
+        if (r < 0)
+                return r;
+        from->chosen = w;
+        free(b->data);
+        b->data = xmemdup(w->blob.data ?: "", w->blob.size);
+        b->size = w->blob.size;
+        b->at = w->blob.data ? w->blob.at : w->at;
+        return 0;
+}
+
 static int read_documents(Run *run) {
         Sources *from = run->sources;
         int r = trust_load(run->root, &from->trust, &run->diag);
         THEN(r, source_read(run->root, run->options.sources, run->imds, source_flags(run), &from->blobs,
                             &run->diag));
         THEN(r, run_enter(run, "decode"));
+        for (size_t i = 0; r >= 0 && source_flags(run) & SOURCE_BARE && i < from->blobs.n; i++)
+                r = unwrap(run, &from->blobs.items[i]);
         if (r >= 0 && from->trust)
                 r = signatures_verify(&from->blobs, from->trust, &from->signatures, &run->diag);
         THEN(r, source_decode(&from->blobs, &from->documents, &run->diag));
+        if (r >= 0 && from->chosen)
+                wrapped_complete(&from->wrapped, from->chosen, &from->documents, &run->diag);
         return r < 0 ? r : run_enter(run, "validate");
 }
 

@@ -90,6 +90,16 @@ int config_load_unchecked(const Documents *documents, Config **ret, Diag *diag) 
         return 0;
 }
 
+/* "sample" in PEM, so that no warning is about it */
+#define SAMPLE_AUTHORITY \
+        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg=="
+
+json_t *config_sample(const char *name) {
+        return json_pack("{ss ss s{s{ss ss ss ss}}}", "apiVersion", CONFIG_API_VERSION, "kind", CONFIG_KIND,
+                         "spec", "cluster", "name", name, "apiServerEndpoint", "https://cluster.invalid",
+                         "certificateAuthority", SAMPLE_AUTHORITY, "cidr", "10.100.0.0/16");
+}
+
 typedef struct NodePool { void **items; size_t n; } NodePool;
 
 static void node_pool_done(NodePool *p) {

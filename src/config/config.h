@@ -163,6 +163,8 @@ _must_check_ _nonnull_ int config_load_partial(const Documents *documents, Confi
 _must_check_ _nonnull_ int config_load_unchecked(const Documents *documents, Config **ret, Diag *diag);
 /* The same from a document that config_load() made (.spec of the cache). */
 _must_check_ _nonnull_ int config_from_json(json_t *document, const char *source, Config **ret, Diag *diag);
+/* A NodeConfig with an invented cluster of this name, without warnings; a new reference. */
+_nonnull_ json_t *config_sample(const char *name);
 /* Does systemd accept it as the name of a variable? */
 _nonnull_ bool variable_name_is_valid(const char *name);
 /* The common form of names of a device: without /dev/, "xvdb" for "sdb", "vol-0123" for "vol0123". */

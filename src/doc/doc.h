@@ -15,11 +15,14 @@
 
 /* ---- bytes ---- */
 typedef struct Blob {
-        Position at;            /* at.line: the line of the source on which data begins, from 1 */
+        /* at.line: the line of the source on which data begins, from 1; at.column: how many characters of
+         * the source are in front of each of its lines */
+        Position at;
         char *data;             /* owned, a NUL behind it */
         size_t size;
         unsigned max_nodes;     /* of one document; 0: DOC_MAX_NODES */
         bool unpacked;          /* doc_unpack() has been here */
+        const char *choice;     /* of FILE#CHOICE, or NULL (source/wrapped.h) */
         bool guarded;           /* with SOURCE_GUARD: only root can change the file */
 } Blob;
 typedef struct Blobs { Blob *items; size_t n; } Blobs;
@@ -68,6 +71,7 @@ typedef struct Documents {
         char *unread;           /* why the first was not read: MIME_NEAR, or packed twice; owned, or NULL */
 } Documents;
 void documents_done(Documents *d);
+_nonnull_ void documents_move(Documents *to, Documents *from);         /* empties from */
 
 /* One stream → its documents in order (D1, D3 to D5, T2, T7, L1, L2). Expands aliases and merge keys, keeps
  * the last of equal keys with a warning, and leaves out empty documents. Lines are those of the source. */

@@ -23,7 +23,7 @@ static void skip_whitespace(Reader *r) {
 static Mark reader_mark(Reader *r) {
         for (; r->counted < r->next; r->counted++)
                 if (*r->counted == '\n')
-                        r->at = (Mark){ r->at.line + 1, 1 };
+                        r->at = (Mark){ r->at.line + 1, 1 + r->builder->at.column };
                 else    /* characters, not continuation bytes */
                         r->at.column += ((unsigned char)*r->counted & 0xc0) != 0x80;
         return r->at;
@@ -206,7 +206,7 @@ int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag) {
         _cleanup_(builder_done) Builder builder = { .at = blob->at, .diag = &found,
                                                     .max_nodes = blob->max_nodes };
         Reader reader = { .next = blob->data + start, .end = blob->data + blob->size, .builder = &builder,
-                          .counted = blob->data + start, .at = { MAX(blob->at.line, 1u), 1 } };
+                          .counted = blob->data + start, .at = { MAX(blob->at.line, 1u), 1 + blob->at.column } };
         int r = read_value(&reader);
         text_done(&reader.text);
         skip_whitespace(&reader);

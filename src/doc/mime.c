@@ -228,7 +228,7 @@ static void strip_base64_blanks(Blob *part) {
 }
 
 static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
-        Position at = { .source = s->at.source, .part = s->at.part, .line = body->line };
+        Position at = { s->at.source, s->at.part, body->line, s->at.column };
         size_t size = (size_t)(body->end - body->next);
         blobs_add(s->parts, at, xmemdup(body->next, size), size);
         Blob *part = &s->parts->items[s->parts->n - 1];
@@ -242,7 +242,8 @@ static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
 
 /* false: too many warnings, as a MiB can hold 100,000 parts. part: about this part, or the message. */
 static bool part_warn(Splitter *s, bool part, unsigned line, const char *code, const char *text) {
-        Position at = { .source = s->at.source, .part = part ? s->at.part : 0, .line = line, .column = 1 };
+        Position at = { .source = s->at.source, .part = part ? s->at.part : 0, .line = line,
+                        .column = s->at.column + 1 };
         if (s->warnings++ >= WARNINGS_SHOWN)
                 return false;
         diag_warn_at(s->diag, code, &at, NULL, "%s", text);
@@ -430,8 +431,8 @@ int mime_split(const Blob *message, const char *content_type, Blobs *ret, bool *
         _free_ char *dedented = NULL;
         _cleanup_(headers_done) Headers h = {};
         Blobs parts = {};
-        Splitter s = { .wanted = content_type, .at = { .source = message->at.source }, .parts = &parts,
-                       .diag = diag };
+        Splitter s = { .wanted = content_type, .at = { message->at.source, 0, 0, message->at.column },
+                       .parts = &parts, .diag = diag };
         if (message->size >= 3 && memcmp(c.next, mark, 3) == 0)
                 c.next += 3;
         size_t indent = common_indent(c), size;

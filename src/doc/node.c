@@ -332,6 +332,15 @@ void documents_done(Documents *d) {
         *d = (Documents){};
 }
 
+void documents_move(Documents *to, Documents *from) {
+        to->items = xrealloc(to->items, to->n + from->n, sizeof *to->items);
+        if (from->n > 0)
+                memcpy(to->items + to->n, from->items, from->n * sizeof *from->items);
+        to->n += from->n;
+        from->n = 0;
+        documents_done(from);
+}
+
 const Node *node_get(const Node *map, const char *key) {
         return map && map->type == NODE_MAP
                        ? PICK(m, map->members, map->n, streq(m->key, key), m->value, NULL) : NULL;

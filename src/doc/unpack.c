@@ -130,10 +130,12 @@ int doc_unpack(Blob *blob, Diag *diag) {
                 blob->data = plain;
                 blob->size = size;
                 blob->at.line = 1;
+                blob->at.column = 0;
         }
         if (is_gzip((const unsigned char *)blob->data, blob->size)) {
                 r = gunzip(blob, &at, diag);
                 blob->at.line = 1;
+                blob->at.column = 0;
         }
         if (r >= 0 && blob->size > DOC_MAX_BYTES)
                 r = diag_error_at(diag, -E2BIG, CAUSE_LIMIT, &at, NULL,

@@ -175,6 +175,7 @@ static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, 
                 line = line_at_offset(blob, other);
                 at.column = column_at_offset(blob, other);
         }
+        at.column += at.column > 0 ? blob->at.column : 0;
         at.line = source_line(blob, line);
         bool tab = !blank && (strstr(problem, "tab character") ||
                               (streq(problem, "found character that cannot start any token") &&
@@ -227,7 +228,7 @@ static void finish_document(Builder *b, Documents *documents) {
 }
 
 static int handle_event(Builder *b, const Blob *blob, const yaml_event_t *e, Documents *documents) {
-        Mark at = { source_line(blob, e->start_mark.line), (unsigned)e->start_mark.column + 1 };
+        Mark at = { source_line(blob, e->start_mark.line), (unsigned)e->start_mark.column + 1 + blob->at.column };
         switch (e->type) {
         case YAML_SCALAR_EVENT:
                 return builder_scalar(b, at, is_plain(e), block_of(e), (const char *)e->data.scalar.value,

@@ -139,15 +139,6 @@ bool source_is_foreign(const Blob *blob) {
         return foreign_kind(blob);
 }
 
-static void documents_move(Documents *to, Documents *from) {
-        to->items = xrealloc(to->items, to->n + from->n, sizeof *to->items);
-        if (from->n > 0)
-                memcpy(to->items + to->n, from->items, from->n * sizeof *from->items);
-        to->n += from->n;
-        from->n = 0;
-        documents_done(from);
-}
-
 /* Turns the errors of a text that is not ours into warnings. */
 static void warn_not_yaml(Diag *found, Diag *diag) {
         for (size_t i = 0; i < found->n; i++) {

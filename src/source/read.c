@@ -45,8 +45,7 @@ char *source_file_path(const char *uri) {
         return *raw ? percent_decoded(raw) : NULL;
 }
 
-/* Messages name sources until the program ends, so it keeps these names. */
-static const char *keep_name(const char *name) {
+const char *source_keep_name(const char *name) {
         static struct Name { struct Name *next; char text[]; } *kept;
         size_t size = strlen(name) + 1;
         struct Name *k = xcalloc(1, sizeof *k + size);
@@ -77,13 +76,13 @@ static int add_file(int r, const char *name, bool guarded, char *data, size_t si
         if (r < 0)
                 return diag_error_in(diag, r, CAUSE_SOURCE, name,
                                      "cannot be read as a configuration source: %s", strerror(-r));
-        blobs_add(ret, (Position){ .source = keep_name(name), .line = 1 }, data, size);
+        blobs_add(ret, (Position){ .source = source_keep_name(name), .line = 1 }, data, size);
         ret->items[ret->n - 1].guarded = guarded;
         return 0;
 }
 
 static int skip_denied(const char *name, Diag *diag) {
-        diag_warn_at(diag, "source-denied", &(Position){ .source = keep_name(name) }, NULL,
+        diag_warn_at(diag, "source-denied", &(Position){ .source = source_keep_name(name) }, NULL,
                      "this user may not read it, so its settings are missing here; run this as root");
         return 0;
 }
@@ -182,6 +181,16 @@ static int read_path(const Root *root, const char *path, SourceFlags flags, Blob
                                    : read_file(root, absolute, path, flags, ret, diag);
 }
 
+/* FILE#CHOICE, unless a file has that name; returns CHOICE. */
+static const char *cut_choice(const Root *root, const char *uri, char *path, bool bare) {
+        const char *hash = strrchr(uri, '#');
+        _free_ char *absolute = root_absolute(root, path);
+        _cleanup_(close_fd) int fd = bare && hash && absolute ? root_open(root, absolute, O_PATH) : -ENOENT;
+        if (bare && hash && fd < 0)
+                path[strlen(path) - strlen(hash)] = 0;
+        return hash && fd < 0 ? hash + 1 : NULL;
+}
+
 static int read_uri(const Root *root, const char *uri, Imds *imds, SourceFlags flags, Blobs *ret,
                     Diag *diag) {
         _free_ char *path = source_file_path(uri);
@@ -193,8 +202,13 @@ static int read_uri(const Root *root, const char *uri, Imds *imds, SourceFlags f
         if (flags & SOURCE_BARE && streq(uri, "-"))
                 return root_is_host(root) ? read_descriptor(STDIN_FILENO, "stdin", ret, diag)
                                           : refuse_stream("stdin", diag);
-        if (path && (!bare || flags & SOURCE_BARE))
-                return read_path(root, keep_name(path), flags, ret, diag);
+        if (path && (!bare || flags & SOURCE_BARE)) {
+                const char *choice = cut_choice(root, uri, path, bare);
+                int r = read_path(root, source_keep_name(path), flags, ret, diag);
+                if (r >= 0 && choice && ret->n > 0)
+                        ret->items[ret->n - 1].choice = source_keep_name(choice);
+                return r;
+        }
         int r = diag_error(diag, -EINVAL, CAUSE_USAGE,
                            "configuration source \"%s\" is neither imds://user-data nor file://PATH", uri);
         if (bare)

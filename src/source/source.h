@@ -25,6 +25,9 @@ bool source_is_imds(const char *uri);
 /* The path of file://PATH or PATH, new; NULL: neither. */
 _must_check_ _nonnull_ char *source_file_path(const char *uri);
 
+/* A copy for messages, which name sources until the program ends. */
+_nonnull_ const char *source_keep_name(const char *name);
+
 /* ---- list.c: the sources of a command without -c ---- */
 #define SOURCES_OF_BOOT  RUN_DIR "/sources"             /* the units of this boot record it */
 #define SOURCES_OF_IMAGE "/etc/nodestrap/sources"       /* the builder of the image writes it */
