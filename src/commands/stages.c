@@ -225,7 +225,7 @@ static int read_documents(Run *run) {
                 r = signatures_verify(&from->blobs, from->trust, &from->signatures, &run->diag);
         THEN(r, source_decode(&from->blobs, &from->documents, &run->diag));
         if (r >= 0 && from->chosen)
-                wrapped_complete(&from->wrapped, from->chosen, &from->documents, &run->diag);
+                r = wrapped_complete(&from->wrapped, from->chosen, &from->documents, &run->diag);
         return r < 0 ? r : run_enter(run, "validate");
 }
 

@@ -4,23 +4,17 @@
  * template as the AWS CLI prints or takes it, a plan or state of Terraform as JSON (terraform show -json). */
 #include "doc/doc.h"
 
-/* The names of keys in Wrapped.template. */
-typedef enum WrapKeys {
-        WRAP_OTHER,                     /* of Karpenter or eksctl: not a launch template */
-        WRAP_EC2,                       /* ImageId, NetworkInterfaces: RequestLaunchTemplateData of EC2's API */
-        WRAP_TERRAFORM,                 /* image_id, network_interfaces: aws_launch_template, aws_instance */
+typedef enum WrapKeys {                 /* the file, and so the names of the keys in Wrapped.template */
+        WRAP_KARPENTER,                 /* spec of an EC2NodeClass */
+        WRAP_EKSCTL,                    /* a group of a ClusterConfig */
+        WRAP_EC2,                       /* ImageId, NetworkInterfaces: RequestLaunchTemplateData of EC2 */
+        WRAP_TERRAFORM,                 /* image_id, network_interfaces: values of an aws_launch_template */
+        WRAP_TERRAFORM_INSTANCE,        /* values of an aws_instance */
 } WrapKeys;
-/* What adds spec.cluster to the NodeConfig of the user. */
-typedef enum WrapAdds {
-        WRAP_ADDS_NOTHING,
-        WRAP_ADDS_CLUSTER,              /* eksctl, or EKS for a launch template without an image */
-        WRAP_ADDS_KARPENTER,            /* also settings of kubelet, behind the NodeConfig of the user */
-} WrapAdds;
 
 typedef struct Wrapped {
-        const char *kind;               /* "launch template version" */
         WrapKeys keys;
-        WrapAdds adds;
+        bool adds;                      /* its tool adds spec.cluster to the NodeConfig */
         char *name;                     /* in its file, to choose it: "gpu", "3", "aws_launch_template.gpu" */
         char *place;                    /* "LaunchTemplateVersions[0].LaunchTemplateData.UserData" */
         Position at;                    /* in the file: of the user data, or of what has none */
@@ -29,9 +23,9 @@ typedef struct Wrapped {
          * source, lines and columns (at.column blanks are in front of each line) of the file. Of any other
          * text the lines count from 1, and at.source is "FILE#PLACE". */
         Blob blob;
-        char *why; Cause cause;         /* why it cannot be read, as a sentence, or NULL */
+        const char *why; Cause cause;   /* why it cannot be read, or NULL: "is missing, …" */
         char **types;                   /* instance types that the file names for it */
-        json_t *added;                  /* the NodeConfig that Karpenter adds, or NULL */
+        char *added;                    /* the NodeConfig that Karpenter adds, as YAML, or NULL */
 } Wrapped;
 typedef struct WrappedFile {
         Wrapped *items; size_t n;       /* in the order of the file; n 0: not a file of these kinds */
@@ -43,9 +37,9 @@ _nonnull_ void wrapped_done(WrappedFile *f);
 /* Returns 0 with ret->n 0 for any other file. Of items without user data it keeps only the first, and none
  * where another item has some. An error with a diagnostic: a file of these kinds that does not parse. */
 _must_check_ _nonnull_ int wrapped_read(const Blob *file, WrappedFile *ret, Diag *diag);
-/* The item with this name or place, or, without choice (NULL), that of this turn, from 1, or (turn 0) the only
+/* The item with this name, or, without choice (NULL), that of this turn, from 1, or (turn 0) the only
  * one. An error with a diagnostic: several, none, or one that cannot be read. */
 _must_check_ _nonnull(1, 4, 5, 6) int wrapped_choose(WrappedFile *f, const char *choice, size_t turn,
                                                      const char *source, Wrapped **ret, Diag *diag);
 /* Adds to the documents of its user data what its tool adds, with a stand-in for the cluster in front. */
-_nonnull_ void wrapped_complete(const WrappedFile *f, const Wrapped *w, Documents *documents, Diag *diag);
+_must_check_ _nonnull_ int wrapped_complete(const WrappedFile *f, const Wrapped *w, Documents *documents, Diag *diag);
