@@ -32,6 +32,7 @@ typedef enum Flag {
         FLAG_MATRIX,
         FLAG_DETAILED_EXITCODE,
         FLAG_INSTANCE_TYPE,
+        FLAG_INSTANCE_TYPE_FILE,
         FLAG_KUBELET_VERSION,
         FLAG_CONTAINERD_VERSION,
         FLAG_DRIVER_VERSION,
@@ -133,6 +134,7 @@ typedef struct Options {
         const char *diff, *matrix;      /* of plan: an earlier one; types, as given; or NULL */
         bool detailed_exitcode;         /* of plan: EXIT_CHANGES, and so never EXIT_USAGE */
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
+        const char *instance_type_file; /* of plan, or NULL */
         char **instance_types;          /* all that were given: of doctor */
         unsigned interfaces;            /* of plan: how many to show the places of; 0: not asked */
         const char *efa;                /* of plan: network cards, as given; or NULL */

@@ -44,9 +44,9 @@ static const Command commands[_COMMAND_MAX] = {
                              "plan -c user-data --instance-type p5.48xlarge\n"
                              "plan --show-diff"),
                 .takes_words = true,
-                .names = OURS, .flags = PLANS | MODELS | BIT(WRITE_TO) | BIT(SHOW_SECRETS) |
-                         BIT(SHOW_DIFF) | BIT(DIFF) | BIT(MATRIX) | BIT(DETAILED_EXITCODE) | BIT(INTERFACES) |
-                         BIT(EFA),
+                .names = OURS, .flags = PLANS | MODELS | BIT(INSTANCE_TYPE_FILE) | BIT(WRITE_TO) |
+                         BIT(SHOW_SECRETS) | BIT(SHOW_DIFF) | BIT(DIFF) | BIT(MATRIX) |
+                         BIT(DETAILED_EXITCODE) | BIT(INTERFACES) | BIT(EFA),
                 .last = STAGE_PLAN, .run = command_plan,
                 .powers = POWER_READ, .starts_programs = true,     /* it measures what containers have left */
         },

@@ -16,6 +16,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 
 /* for instance stores that come late; a plan shows the present ones */
 #define DISKS_USEC (30 * USEC_PER_SEC)
@@ -23,6 +24,7 @@
 #define VOLUMES_USEC (120 * USEC_PER_SEC)
 /* Only a warning depends on network cards. */
 #define CARDS_USEC (3 * USEC_PER_SEC)
+#define TYPES_MAX  (64 << 20)           /* EC2's answer about all types has 7 MB */
 /* Longer than the longest init, which may move files to the disks for four hours. */
 #define LOCK_USEC  (6 * 3600ULL * USEC_PER_SEC)
 
@@ -229,12 +231,24 @@ static int read_documents(Run *run) {
         return r < 0 ? r : run_enter(run, "validate");
 }
 
+static int learn_types(Run *run) {
+        const char *path = run->options.instance_type_file;
+        _cleanup_(close_fd) int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
+        _free_ char *text = NULL;
+        size_t size = 0;
+        int r = !path ? 0 : fd < 0 ? -errno : fd_read(fd, TYPES_MAX, &text, &size);
+        if (r < 0)
+                return diag_error_in(&run->diag, r, CAUSE_USAGE, path, "cannot be read: %s", strerror(-r));
+        return path ? instance_types_learn(text, size, path, &run->diag) : 0;
+}
+
 int run_load_config(Run *run) {
         Sources *from = run->sources;
         Diag found = {};
         run->step = "source";
         open_imds(run);
-        int r = read_documents(run);
+        int r = learn_types(run);
+        THEN(r, read_documents(run));
         if (r < 0)
                 return r;
         const Options *o = &run->options;

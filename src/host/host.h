@@ -211,6 +211,8 @@ typedef struct InstanceType {
 } InstanceType;
 /* NULL: not in the table */
 const InstanceType *instance_type_find(const char *name);
+/* Takes the types of aws ec2 describe-instance-types that no table has; path is for messages. */
+_must_check_ _nonnull_ int instance_types_learn(const char *text, size_t size, const char *path, Diag *diag);
 /* Is it in any table? */
 _must_check_ bool instance_type_is_known(const char *name);
 /* 0: yes; else -EINVAL, with a diagnostic of where (or NULL) and the nearest type. */

@@ -2,17 +2,25 @@
  * Instance types and GPUs → rows of the compiled tables in conf/. */
 #include "host/tables.h"
 
+#include "base/json.h"
 #include "base/str.h"
 
 #include <errno.h>
+
+/* of --instance-type-file */
+typedef struct Learned { InstanceType type; unsigned enis, addresses; } Learned;
+static Learned *learned;
+static size_t n_learned;
 
 static int compare_type(const void *name, const void *row) {
         return strcmp(name, ((const InstanceType *)row)->name);
 }
 
 const InstanceType *instance_type_find(const char *name) {
-        return name ? bsearch(name, instance_types, n_instance_types, sizeof *instance_types, compare_type)
-                    : NULL;
+        const InstanceType *t = name ? bsearch(name, instance_types, n_instance_types, sizeof *instance_types,
+                                               compare_type)
+                                     : NULL;
+        return t || !name ? t : PICK(l, learned, n_learned, streq(l->type.name, name), &l->type, NULL);
 }
 
 static const EniShape *find_limit(const char *type) {
@@ -39,10 +47,11 @@ char **eni_limits_types(void) {
 
 bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_addresses) {
         const EniShape *row = find_limit(type);
-        if (!row)
+        const Learned *l = row ? NULL : FIND(one, learned, n_learned, streq(one->type.name, type));
+        if (!row && !l)
                 return false;
-        *ret_enis = row->enis;
-        *ret_addresses = row->addresses;
+        *ret_enis = row ? row->enis : l->enis;
+        *ret_addresses = row ? row->addresses : l->addresses;
         return true;
 }
 
@@ -87,6 +96,72 @@ static int refuse_type(const char *type, const char *where, Diag *diag) {
 
 int instance_type_check(const char *name, const char *where, Diag *diag) {
         return instance_type_is_known(name) ? 0 : refuse_type(name, where, diag);
+}
+
+static const GpuModel *model_by_name(const char *name, int mib) {
+        _free_ char *plain = str_lower(name), *sized = xasprintf("%s-%dgb", plain, mib / 1024);
+        return FIND(m, gpu_models, n_gpu_models, streq(m->name, sized) || streq(m->name, plain));
+}
+
+/* An item of DescribeInstanceTypes → a row as in conf/instance-types.csv
+ * (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html). */
+static const char *learn(json_t *item, Learned *l, json_error_t *e) {
+        enum { CPUS, MIB, CARDS, ENIS, ADDRESSES, EFA, DISKS, GB, GPUS, GPU_MIB, _N };
+        static const char switches[][13] = { [GPU_CLASS_TRAY] = "nvl5-offhost", [GPU_CLASS_NVSWITCH] = "pci",
+                                             [GPU_CLASS_NVLINK5] = "nvl5-host", [GPU_CLASS_SINGLE] = "none" };
+        const char *name = "", *gpu = "", *maker = "", *arch = "";
+        int v[_N] = { [CARDS] = 1 };
+        if (json_unpack_ex(item, e, 0,
+                           "{s:s s:{s:i} s:{s:i} s:{s:[s]} s:{s?i s?[{s:i}] s:i s?{s?i}} s?{s:[{s:i s:i}]}"
+                           "s?{s:[{s:s s:s s:i s?{s?i}}]}}",
+                           "InstanceType", &name, "VCpuInfo", "DefaultVCpus", &v[CPUS], "MemoryInfo",
+                           "SizeInMiB", &v[MIB], "ProcessorInfo", "SupportedArchitectures", &arch,
+                           "NetworkInfo", "MaximumNetworkCards", &v[CARDS], "NetworkCards",
+                           "MaximumNetworkInterfaces", &v[ENIS], "Ipv4AddressesPerInterface", &v[ADDRESSES],
+                           "EfaInfo", "MaximumEfaInterfaces", &v[EFA], "InstanceStorageInfo", "Disks", "Count",
+                           &v[DISKS], "SizeInGB", &v[GB], "GpuInfo", "Gpus", "Name", &gpu, "Manufacturer",
+                           &maker, "Count", &v[GPUS], "MemoryInfo", "SizeInMiB", &v[GPU_MIB]) < 0)
+                return e->text;
+        bool nvidia = streq(maker, "NVIDIA");
+        const GpuModel *m = nvidia ? model_by_name(gpu, v[GPU_MIB]) : NULL;
+        v[MIB] /= 1024;
+        v[GPU_MIB] = 0;
+        if (strlen(name) >= sizeof l->type.name || ANY(n, v, _N, *n < 0 || *n > INT16_MAX))
+                return "a number or a name in it makes no sense";
+        if (nvidia && !m)
+                return "no table has this GPU";
+        InstanceType *t = &l->type;
+        *t = (InstanceType){ .vcpus = (uint16_t)v[CPUS], .memory_gib = (uint16_t)v[MIB],
+                             .gpus = (uint16_t)(m ? v[GPUS] : 0), .network_cards = (int16_t)v[CARDS],
+                             .max_efa = (int16_t)v[EFA], .disks = (int16_t)v[DISKS], .disk_gb = (uint16_t)v[GB],
+                             .numa_nodes = -1, .card_step = 1, .gpu_devices = { m ? (uint16_t)m->device : 0 } };
+        bool board = m && (v[GPUS] == 8 || m->board == GPU_CLASS_TRAY);
+        snprintf(t->name, sizeof t->name, "%s", name);
+        snprintf(t->arch, sizeof t->arch, "%s", arch);
+        snprintf(t->gpu_model, sizeof t->gpu_model, m ? "nvidia-%s" : "", m ? m->name : "");
+        snprintf(t->nvswitch, sizeof t->nvswitch, "%s", board && m->board ? switches[m->board] : "none");
+        l->enis = (unsigned)v[ENIS];
+        l->addresses = (unsigned)v[ADDRESSES];
+        return NULL;
+}
+
+int instance_types_learn(const char *text, size_t size, const char *path, Diag *diag) {
+        _cleanup_(json_decrefp) json_t *answer = json_loadb(text, size, 0, NULL);
+        json_t *item, *list = json_object_get(answer, "InstanceTypes");
+        json_error_t e;
+        size_t i;
+        learned = xrealloc(learned, json_array_size(list), sizeof *learned);
+        n_learned = 0;
+        json_array_foreach(list, i, item) {
+                const char *why = learn(item, &learned[i], &e);
+                if (why)
+                        return diag_error_in(diag, -EINVAL, CAUSE_USAGE, path, "InstanceTypes[%zu]: %s", i, why);
+                n_learned++;
+        }
+        return n_learned > 0 ? 0
+                             : diag_error_in(diag, -EINVAL, CAUSE_USAGE, path,
+                                             "is not an answer of aws ec2 describe-instance-types "
+                                             "--instance-types TYPE --output json");
 }
 
 const MigProfile *mig_profiles_of(const char *gpu, size_t *ret_n) {
