@@ -226,8 +226,8 @@ static int read_documents(Run *run) {
         if (r >= 0 && from->trust)
                 r = signatures_verify(&from->blobs, from->trust, &from->signatures, &run->diag);
         THEN(r, source_decode(&from->blobs, &from->documents, &run->diag));
-        if (r >= 0 && from->chosen)
-                r = wrapped_complete(&from->wrapped, from->chosen, &from->documents, &run->diag);
+        if (r >= 0 && from->chosen && from->chosen->added)
+                r = wrapped_complete(from->chosen, &from->documents, &run->diag);
         return r < 0 ? r : run_enter(run, "validate");
 }
 

@@ -34,6 +34,7 @@ typedef struct Reader {
         const Blob *file;
         WrappedFile *to;
         const Node *root;               /* of the document */
+        bool empty;                     /* without user data: the only item so far */
         char **group_types;             /* of all aws_eks_node_group */
         const Node **pools; size_t n_pools;     /* NodePools of Karpenter */
 } Reader;
@@ -96,9 +97,6 @@ static void read_text(const Blob *file, Wrapped *w, const Node *data, bool base6
         if (base64 && base64_decode(data->text, data->n, true, &b->data, &b->size) < 0)
                 return fail(w, CAUSE_SYNTAX,
                             "is not base64, and EC2 takes nothing else; encode it once: base64 -w0 FILE");
-        /* The Terraform provider shows a hash up to version 5. */
-        if (w->keys == WRAP_TERRAFORM_INSTANCE && data->n == 40 && strspn(data->text, "0123456789abcdef") == 40)
-                return fail(w, CAUSE_NO_CONFIG, "is only a hash of it; set user_data_base64");
         if (!base64) {
                 b->data = xmemdup(data->text, data->n);
                 b->size = data->n;
@@ -116,12 +114,41 @@ static bool is_unknown(const Node *root, const char *address) {
         return false;
 }
 
+static void forget_items(WrappedFile *f) {
+        for (Wrapped *w = f->items; w < f->items + f->n; w++) {
+                FREE_ALL(w->name, w->place, w->blob.data, w->added);
+                strv_free(w->types);
+        }
+        f->n = 0;
+}
+
+void wrapped_done(WrappedFile *f) {
+        forget_items(f);
+        free(f->items);
+        documents_done(&f->documents);
+        *f = (WrappedFile){};
+}
+
+/* For a node that gets its cluster from the tool. */
+static char *sample_of(const Node *root) {
+        const char *name = text_at(root, "metadata.name");
+        _cleanup_(json_decrefp) json_t *sample = config_sample(*name ? name : "stand-in");
+        return json_text(sample, 0, false);
+}
+
 static void add_item(Reader *r, const Shape *s, const Node *item, const char *path) {
         const char *types = "instanceType|instanceTypes|InstanceType|instance_type|instancesDistribution."
                             "instanceTypes",
                    *names = "address|VersionNumber|name|metadata.name", *dot = strrchr(s->data, '.');
         _free_ char *parent = xstrndup(s->data, dot ? (size_t)(dot - s->data) : 0);
         const Node *template = walk(item, parent), *data = walk(item, s->data), *seen = data ?: item;
+        bool unknown = s->keys == WRAP_TERRAFORM && is_unknown(r->root, text_at(item, "address")),
+             empty = !*text_at(data, "") && !unknown && s->keys != WRAP_KARPENTER;
+        if (empty && r->to->n > 0)
+                return;
+        if (r->empty)                   /* that was the first one */
+                forget_items(r->to);
+        r->empty = empty;
         Wrapped *w = APPEND(r->to->items, r->to->n);
         *w = (Wrapped){ .keys = s->keys, .template = template,
                         .at = { r->file->at.source, 0, seen->at.line, seen->at.column },
@@ -135,11 +162,15 @@ static void add_item(Reader *r, const Shape *s, const Node *item, const char *pa
                 w->name = *text_at(item, key) ? xstrdup(text_at(item, key)) : NULL;
         }
         w->name = w->name ?: xstrdup(w->place);
-        if (*text_at(data, ""))
-                read_text(r->file, w, data, s->base64);
-        else if (s->keys == WRAP_TERRAFORM && is_unknown(r->root, w->name))
+        if (s->keys == WRAP_EKSCTL)
+                w->added = sample_of(r->root);
+        if (unknown)
                 fail(w, CAUSE_NO_CONFIG,
                      "is known only after apply; then check the state: terraform show -json");
+        else if (empty)
+                fail(w, CAUSE_NO_CONFIG, "is missing, and there the NodeConfig belongs");
+        else if (*text_at(data, ""))
+                read_text(r->file, w, data, s->base64);
 }
 
 static void look(Reader *r, const Node *n, const char *key, const char *path) {
@@ -165,30 +196,26 @@ static void look(Reader *r, const Node *n, const char *key, const char *path) {
         }
 }
 
-static void add_list(Text *t, const Node *list) {
-        for (size_t i = 0; item_of(list, i); i++) {
-                _cleanup_(json_decrefp) json_t *item = NULL;
-                _free_ char *text = yaml_to_json(list->items[i], &item) < 0 ? NULL : json_text(item, 0, false);
-                text_add(t, "   - %s\n", text ?: "{}");
-        }
+static char *flow_text(const Node *n) {
+        _cleanup_(json_decrefp) json_t *json = NULL;
+        return n && yaml_to_json(n, &json) >= 0 ? json_text(json, 0, false) : NULL;
 }
 
 /* Karpenter appends a NodeConfig of its own, whose lists replace the user's: kubelet, taints, labels, RAID0
  * (aws/karpenter-provider-aws, pkg/providers/amifamily/bootstrap/nodeadm.go). */
 static char *karpenter_adds(const Node *spec, const Node *pool) {
-        const Node *template = walk(pool, "spec.template"), *labels = walk(template, "metadata.labels"),
-                   *kubelet = node_get(spec, "kubelet");
-        _cleanup_(json_decrefp) json_t *config = NULL;
-        _free_ char *text = kubelet && yaml_to_json(kubelet, &config) >= 0 ? json_text(config, 0, false) : NULL;
+        const Node *template = walk(pool, "spec.template"), *labels = walk(template, "metadata.labels");
+        _free_ char *sample = sample_of(NULL), *kubelet = flow_text(node_get(spec, "kubelet")),
+                    *taints = flow_text(walk(template, "spec.taints"));
         const char *raid = text_at(spec, "instanceStorePolicy");
         Text t = {};
-        text_add(&t, "apiVersion: " CONFIG_API_VERSION "\nkind: " CONFIG_KIND "\nspec:\n"
-                     " instance: {localStorage: {strategy: %s}}\n kubelet:\n  config:\n   <<: %s\n"
-                     "   registerWithTaints:\n   - {key: karpenter.sh/unregistered, effect: NoExecute}\n",
-                 *raid ? raid : "~", text ?: "{}");
-        add_list(&t, walk(template, "spec.taints"));
-        add_list(&t, walk(template, "spec.startupTaints"));
-        text_add(&t, "  flags:\n  - --node-labels=karpenter.sh/nodepool=%s", text_at(pool, "metadata.name"));
+        text_add(&t,
+                 "%s\n---\napiVersion: " CONFIG_API_VERSION "\nkind: " CONFIG_KIND "\nspec:\n"
+                 " instance: {localStorage: {strategy: %s}}\n kubelet:\n  config: {<<: %s, registerWithTaints:"
+                 " [{key: karpenter.sh/unregistered, effect: NoExecute}, %s}\n  flags:\n"
+                 "  - --node-labels=karpenter.sh/nodepool=%s",
+                 sample, *raid ? raid : "~", kubelet ?: "{}", taints ? taints + 1 : "]",
+                 text_at(pool, "metadata.name"));
         for (size_t i = 0; labels && labels->type == NODE_MAP && i < labels->n; i++)
                 text_add(&t, ",%s=%s", labels->members[i].key, text_at(labels->members[i].value, ""));
         return text_take(&t);
@@ -209,58 +236,11 @@ static void finish_karpenter(const Reader *r, Wrapped *w) {
                         if (is(item, "key", "node.kubernetes.io/instance-type") && is(item, "operator", "In"))
                                 add_types(&w->types, node_get(item, "values"));
         }
-        if (strncasecmp(family, "al2023", 6) == 0) {
-                w->adds = true;
+        if (strncasecmp(family, "al2023", 6) == 0)
                 w->added = karpenter_adds(w->template, own);
-        } else if (*family && strcasecmp(family, "custom") != 0)
+        else if (*family && strcasecmp(family, "custom") != 0)
                 fail(w, CAUSE_NO_CONFIG,
                      "no NodeConfig fits this amiFamily; set AL2023, or Custom, to which Karpenter adds nothing");
-}
-
-/* Without an image, EKS adds its own and the cluster (docs.aws.amazon.com/eks, Customize managed nodes with
- * launch templates). Terraform leaves out what it does not know yet. */
-static bool adds_cluster(const Wrapped *w) {
-        const Node *image = node_get(w->template, w->keys == WRAP_EC2 ? "ImageId" : "image_id");
-        return w->keys == WRAP_EKSCTL || (w->keys == WRAP_EC2 && !image) ||
-               (w->keys == WRAP_TERRAFORM && image && node_is_null(image));
-}
-
-static bool has_data(const Wrapped *w) {
-        return w->blob.data || w->why || w->added;
-}
-
-static void item_done(Wrapped *w) {
-        FREE_ALL(w->name, w->place, w->blob.data, w->added);
-        strv_free(w->types);
-}
-
-void wrapped_done(WrappedFile *f) {
-        for (size_t i = 0; i < f->n; i++)
-                item_done(&f->items[i]);
-        free(f->items);
-        documents_done(&f->documents);
-        *f = (WrappedFile){};
-}
-
-static void finish(Reader *r) {
-        WrappedFile *f = r->to;
-        size_t n = 0;
-        for (Wrapped *w = f->items; w < f->items + f->n; w++) {
-                w->adds = adds_cluster(w);
-                if (w->keys == WRAP_KARPENTER)
-                        finish_karpenter(r, w);
-                if (!w->types && w->keys == WRAP_TERRAFORM)
-                        strv_extend(&w->types, r->group_types);
-        }
-        bool any = ANY(w, f->items, f->n, has_data(w));
-        for (size_t i = 0; i < f->n; i++)
-                if (any ? has_data(&f->items[i]) : i == 0)
-                        f->items[n++] = f->items[i];
-                else
-                        item_done(&f->items[i]);
-        f->n = n;
-        if (n > 0 && !any)
-                fail(f->items, CAUSE_NO_CONFIG, "is missing, and there the NodeConfig belongs");
 }
 
 /* Is a text that does not parse meant as one of these files? */
@@ -288,10 +268,12 @@ int wrapped_read(const Blob *file, WrappedFile *ret, Diag *diag) {
                 const Node *root = r.root = ret->documents.items[i].root;
                 bool bare = node_get(root, "UserData") || node_get(root, "ImageId");
                 look(&r, root, bare ? "LaunchTemplateData" : "", "");
-                if (is(root, "kind", "ClusterConfig"))
-                        ret->cluster = text_at(root, "metadata.name");
         }
-        finish(&r);
+        for (Wrapped *w = ret->items; w < ret->items + ret->n; w++)
+                if (w->keys == WRAP_KARPENTER)
+                        finish_karpenter(&r, w);
+                else if (!w->types && w->keys == WRAP_TERRAFORM)
+                        strv_extend(&w->types, r.group_types);
         strv_free(r.group_types);
         free(r.pools);
         return 0;
@@ -313,25 +295,14 @@ int wrapped_choose(WrappedFile *f, const char *choice, size_t turn, const char *
                              "-c '%s#%s'", f->n, names.data, source, f->items->name);
 }
 
-static int add_document(Documents *to, const char *source, char *text, Diag *diag) {
-        Documents one = {};
-        Blob b = { .at = { .source = source, .line = 1 }, .data = text, .size = strlen(text) };
-        int r = yaml_parse(&b, &one, diag);
-        documents_move(to, &one);
-        return r;
-}
-
-int wrapped_complete(const WrappedFile *f, const Wrapped *w, Documents *documents, Diag *diag) {
-        _cleanup_(json_decrefp) json_t *sample = config_sample(f->cluster ?: "stand-in");
-        _free_ char *name = xasprintf("%s#spec.kubelet", w->at.source), *text = json_text(sample, 0, false);
-        Documents all = { .origin = documents->origin, .unread = documents->unread };
-        if (!w->adds || (!w->added && !ANY(d, documents->items, documents->n, is(d->root, "kind", CONFIG_KIND))))
-                return 0;
-        documents->origin = documents->unread = NULL;
-        int r = add_document(&all, w->at.source, text, diag);
-        documents_move(&all, documents);
-        if (r >= 0 && w->added)
-                r = add_document(&all, source_keep_name(name), w->added, diag);
-        *documents = all;
+int wrapped_complete(const Wrapped *w, Documents *documents, Diag *diag) {
+        _free_ char *name = xasprintf("%s#spec.kubelet", w->at.source);
+        Blob b = { .at = { .source = source_keep_name(name), .line = 1 }, .data = w->added };
+        Documents added = {};
+        b.size = strlen(b.data);
+        int r = yaml_parse(&b, &added, diag);
+        if (w->keys == WRAP_KARPENTER || ANY(d, documents->items, documents->n, is(d->root, "kind", CONFIG_KIND)))
+                documents_move(documents, &added);
+        documents_done(&added);
         return r;
 }

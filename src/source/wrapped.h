@@ -14,7 +14,6 @@ typedef enum WrapKeys {                 /* the file, and so the names of the key
 
 typedef struct Wrapped {
         WrapKeys keys;
-        bool adds;                      /* its tool adds spec.cluster to the NodeConfig */
         char *name;                     /* in its file, to choose it: "gpu", "3", "aws_launch_template.gpu" */
         char *place;                    /* "LaunchTemplateVersions[0].LaunchTemplateData.UserData" */
         Position at;                    /* in the file: of the user data, or of what has none */
@@ -25,12 +24,12 @@ typedef struct Wrapped {
         Blob blob;
         const char *why; Cause cause;   /* why it cannot be read, or NULL: "is missing, …" */
         char **types;                   /* instance types that the file names for it */
-        char *added;                    /* the NodeConfig that Karpenter adds, as YAML, or NULL */
+        char *added;                    /* what its tool adds, as NodeConfigs with a stand-in for the cluster;
+                                         * NULL: nothing */
 } Wrapped;
 typedef struct WrappedFile {
         Wrapped *items; size_t n;       /* in the order of the file; n 0: not a file of these kinds */
         Documents documents;            /* of the file */
-        const char *cluster;            /* its name, where the file has it, or NULL */
 } WrappedFile;
 _nonnull_ void wrapped_done(WrappedFile *f);
 
@@ -41,5 +40,5 @@ _must_check_ _nonnull_ int wrapped_read(const Blob *file, WrappedFile *ret, Diag
  * one. An error with a diagnostic: several, none, or one that cannot be read. */
 _must_check_ _nonnull(1, 4, 5, 6) int wrapped_choose(WrappedFile *f, const char *choice, size_t turn,
                                                      const char *source, Wrapped **ret, Diag *diag);
-/* Adds to the documents of its user data what its tool adds, with a stand-in for the cluster in front. */
-_must_check_ _nonnull_ int wrapped_complete(const WrappedFile *f, const Wrapped *w, Documents *documents, Diag *diag);
+/* Appends w->added, which is not NULL, to the documents of its user data. */
+_must_check_ _nonnull_ int wrapped_complete(const Wrapped *w, Documents *documents, Diag *diag);
