@@ -94,11 +94,34 @@ static size_t toml_without_mark(const Blob *blob, size_t number) {
         return toml && bare && n == l.indent + 6 && memcmp(l.s + l.indent, "config", 6) == 0 ? number + 1 : 0;
 }
 
+/* Of Helm, Jinja, ERB, Terraform or envsubst: the first words of one on this line or the line above. What it
+ * quotes may be a secret. */
+static char *open_placeholder(const Blob *blob, size_t line, unsigned first) {
+        static const char marks[][3] = { "{{", "{%", "<%", "${" };
+        for (size_t up = 0; up < 2 && up <= line; up++) {
+                Line l = line_of(blob, line - up);
+                for (size_t i = 0; i + 2 < l.n; i++) {
+                        size_t n = i + 2;
+                        if (!ANY(m, marks, ARRAY_SIZE(marks), memcmp(l.s + i, *m, 2) == 0))
+                                continue;
+                        while (n < l.n && n < i + 40 &&
+                               (isalnum((unsigned char)l.s[n]) || is_char_of(l.s[n], " _.-$%}>")))
+                                n++;
+                        return xasprintf("%.*s on line %u is an unfilled placeholder; render the file first",
+                                         (int)(n - i), l.s + i, first + (unsigned)(line - up));
+                }
+        }
+        return NULL;
+}
+
 char *yaml_slip(const Blob *blob, const char *problem, size_t line, size_t column, size_t context,
                 size_t context_column) {
         unsigned first = MAX(blob->at.line, 1u);
         size_t toml = toml_without_mark(blob, line);
         Line here = line_of(blob, line);
+        char *open = open_placeholder(blob, line, first);
+        if (open)
+                return open;
         if (toml > 0)
                 return xasprintf("the TOML after config: on line %u must be a block of text; write config: |",
                                  first + (unsigned)toml - 1);

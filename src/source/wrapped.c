@@ -10,6 +10,7 @@
 
 /* A plan of Terraform has thousands of resources. */
 #define MAX_NODES (1u << 19)
+#define MISSING   "is missing; put the NodeConfig there"
 
 typedef struct Shape {
         char mark[23];          /* the key of the item or of its list; its kind (Kubernetes), or its type
@@ -168,7 +169,7 @@ static void add_item(Reader *r, const Shape *s, const Node *item, const char *pa
                 fail(w, CAUSE_NO_CONFIG,
                      "is known only after apply; then check the state: terraform show -json");
         else if (empty)
-                fail(w, CAUSE_NO_CONFIG, "is missing, and there the NodeConfig belongs");
+                fail(w, CAUSE_NO_CONFIG, MISSING);
         else if (*text_at(data, ""))
                 read_text(r->file, w, data, s->base64);
 }
@@ -201,6 +202,7 @@ static char *flow_text(const Node *n) {
         return n && yaml_to_json(n, &json) >= 0 ? json_text(json, 0, false) : NULL;
 }
 
+#define KUBELET_LINE 8u                 /* of the text below */
 /* Karpenter appends a NodeConfig of its own, whose lists replace the user's: kubelet, taints, labels, RAID0
  * (aws/karpenter-provider-aws, pkg/providers/amifamily/bootstrap/nodeadm.go). */
 static char *karpenter_adds(const Node *spec, const Node *pool) {
@@ -238,6 +240,8 @@ static void finish_karpenter(const Reader *r, Wrapped *w) {
         }
         if (strncasecmp(family, "al2023", 6) == 0)
                 w->added = karpenter_adds(w->template, own);
+        else if (!w->blob.data)
+                fail(w, CAUSE_NO_CONFIG, MISSING);
         else if (*family && strcasecmp(family, "custom") != 0)
                 fail(w, CAUSE_NO_CONFIG,
                      "no NodeConfig fits this amiFamily; set AL2023, or Custom, to which Karpenter adds nothing");
@@ -258,8 +262,9 @@ int wrapped_read(const Blob *file, WrappedFile *ret, Diag *diag) {
         int k = yaml_parse(&whole, &ret->documents, &found);
         if (k < 0 && !has_mark(file))
                 return 0;
-        if (k < 0 && startswith(file->data, "{"))
-                diag_suggest(&found, "this JSON is not whole; print the file again");
+        for (size_t i = 0; k < 0 && *file->data == '{' && i < found.n; i++)
+                RENEW(found.items[i].text, xasprintf("this JSON is damaged or not whole: %s; print it again",
+                                                     found.items[i].text));
         if (k < 0) {
                 diag_move(diag, &found);
                 return k;
@@ -296,9 +301,11 @@ int wrapped_choose(WrappedFile *f, const char *choice, size_t turn, const char *
 }
 
 int wrapped_complete(const Wrapped *w, Documents *documents, Diag *diag) {
-        _free_ char *name = xasprintf("%s#spec.kubelet", w->at.source);
-        Blob b = { .at = { .source = source_keep_name(name), .line = 1 }, .data = w->added };
+        const Node *kubelet = node_get(w->template, "kubelet");
+        Blob b = { .at = { .source = w->at.source }, .data = w->added };
         Documents added = {};
+        if (kubelet)                    /* an error there shall have its line */
+                b.at.line = MAX(kubelet->at.line, KUBELET_LINE) - KUBELET_LINE + 1;
         b.size = strlen(b.data);
         int r = yaml_parse(&b, &added, diag);
         if (w->keys == WRAP_KARPENTER || ANY(d, documents->items, documents->n, is(d->root, "kind", CONFIG_KIND)))

@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Files of Karpenter, eksctl, the AWS CLI and Terraform: what config check and plan say of each in tests/their-files is
+# tests/their-files/expected. UPDATE=1 writes that; read the difference. Then what one line of the command line chooses.
+set -u; here=$(dirname "$(realpath "$0")"); nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}"); n=0 bad=0
+cd "$here/../their-files" || exit 1
+W=$(mktemp -d); trap 'rm -rf "$W"' EXIT
+try() { local name=$1 output; shift; n=$((n + 1))
+        if output=$("$@" 2>&1); then echo "ok $n - $name"; else bad=1; echo "not ok $n - $name"; sed 's/^/# /' <<<"$output"; fi; }
+ask() { "$nodestrap" config check "$1" 2>&1; echo "config check: $?"
+        "$nodestrap" plan -c "$1" 2>&1 >"$W/plan"; echo "plan: $?"; head -2 "$W/plan"; }
+expect() { [ -z "${UPDATE:-}" ] || ask "$1" >"expected/$1.txt"; diff -u "expected/$1.txt" <(ask "$1"); }
+says() { local text=$1; shift; "$@" >"$W/out" 2>&1; grep -qF -- "$text" "$W/out" || { cat "$W/out"; return 1; }; }
+plan() { "$nodestrap" plan "$@"; }
+stdin() { "$nodestrap" config check - <"$1"; }
+
+for file in *.yaml *.json; do try "$file" expect "$file"; done
+try "FILE#NAME chooses a group" says 'maxPods: must be' "$nodestrap" config check 'eksctl.yaml#spot'
+try "and its type" says 'machine    p5.48xlarge' plan -c 'eksctl.yaml#gpu'
+try "a name that is not there lists the others" says '(gpu, spot)' plan -c 'eksctl.yaml#cpu'
+try "a file may have # in its name" bash -c "cp terraform-plan.json '$W/a#b'; cd '$W'; '$nodestrap' config check 'a#b'"
+try "stdin" says 'stdin:43:11' stdin nodeclass-error.yaml
+try "--instance-type goes first" says 'machine    p5e.48xlarge' plan -c nodeclass.yaml --instance-type p5e.48xlarge
+try "--matrix needs no type" says '2 types, 0 without a plan' plan -c nodeclass.yaml --matrix p5.48xlarge,p5e.48xlarge
+try "doctor takes the type of the file" says 'p5.48xlarge' "$nodestrap" doctor -c nodeclass.yaml --root /
+try "Karpenter's taint is in the plan" says 'karpenter.sh/unregistered=:NoExecute' plan -c nodeclass.yaml
+try "and the label of the NodePool" says 'team=vision' plan -c nodeclass.yaml
+try "two files for two nodes" says 'give this file alone' "$nodestrap" config check -c nodeclass.yaml -c terraform-plan.json
+try "sarif has the line of the file" says '"startLine": 35' "$nodestrap" config check --output sarif eksctl.yaml
+echo "1..$n"; exit $bad
