@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make picture | make install DESTDIR=…
 # make CC=aarch64-linux-gnu-gcc (make deps ARCH=arm64 brings what that needs) | make deb [ARCH=arm64] | make rpm [ARCH=arm64] [RELEASE=2]
+# make portable [ARCH=arm64]
 # make deps-test images | make lint | make check-boot | make check-vm | make check-cluster | make check-arm64 | make package
 # make check-everyday | make check-rest [PART=2] (both are what CI runs) | make torture | make test T="tests/unit/test-toml.c tests/boot/no-config.sh" (tests/README.md)
 prefix       ?= /usr
@@ -88,7 +89,7 @@ endif
 
 all: $(O)/nodestrap $(O)/nodestrap-prove
 .PHONY: all demo check check-unit check-plain check-files check-guests check-boot check-vm check-cluster check-arm64 check-everyday check-rest torture test test-programs guest-programs \
-        images package deb rpm bench picture check-device fuzz install clean sizes pure lint words valgrind deps deps-test
+        images package deb rpm portable bench picture check-device fuzz install clean sizes pure lint words valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o $(O)/src/prove/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 $(O)/nodestrap: WHOLE = $(if $(LTO),$(HARDENING) $(PROTECTION) $(LTO))
@@ -117,6 +118,27 @@ $(O)/conf/%.c: conf/%.csv conf/tables.awk
 $(O)/conf/ages.c: $(sort $(wildcard conf/*.csv)) conf/tables.awk
 	$(Q)mkdir -p $(@D)
 	$(call say,TABLE,$@)awk -f conf/tables.awk -v table=ages $(filter %.csv,$^) >$@.tmp && mv $@.tmp $@
+# The static program for laptops. Files that test PORTABLE are compiled again for it. It shares all other objects with nodestrap, and the
+# linker takes what its commands need. The linker warns of functions of glibc that would load libraries: here that is an error.
+PORTABLE     := $(patsubst %.c,$(O)/static/%.o,$(shell grep -lwE 'PORTABLE|installed_read' src/*.c src/*/*.c))
+PORTABLE_PKGS := jansson yaml-0.1 expat zlib libcrypto
+EXAMPLES     := $(wildcard conf/examples/*.userdata) conf/examples/types
+INSTALLED    := /usr/lib/nodestrap
+ABSENT       := dlopen dlsym dlclose dladdr dlerror getaddrinfo getnameinfo freeaddrinfo gethostbyname     # src/base/portable.c
+$(PORTABLE) $(O)/static/texts.o: CPPFLAGS += -DPORTABLE=1
+$(O)/static/%.o: %.c Makefile
+	$(Q)mkdir -p $(@D)
+	$(call say,CC,$@)$(COMPILE) -c -o $@ $<
+$(O)/static/explain: conf/explain.awk debian/nodestrap-codes.7 debian/NodeConfig.5
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -f $^ >$@.tmp && mv $@.tmp $@
+$(O)/static/texts.c: conf/texts.awk $(O)/static/explain $(EXAMPLES)
+	$(Q)awk -f $< $(INSTALLED)/explain=$(O)/static/explain $(foreach e,$(EXAMPLES),$(INSTALLED)/examples/$(notdir $e)=$e) >$@.tmp && mv $@.tmp $@
+$(O)/static/texts.o: $(O)/static/texts.c
+	$(call say,CC,$<)$(COMPILE) -c -o $@ $<
+$(O)/static/nodestrap: $(PORTABLE) $(O)/static/texts.o $(LIB)
+	$(call say,LD,$@)$(CC) -static-pie -Wl,-z,relro,-z,now,--gc-sections,--fatal-warnings $(ABSENT:%=-Wl,--wrap=%) -fno-lto $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+	  $$($(PKG_CONFIG) --static --libs $(PORTABLE_PKGS)) $(LDLIBS)
 
 # What the scripts of the tests find the programs by.
 TEST_ENV     := NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) FAKES=$(abspath $(O)/tests/fakes)
@@ -241,6 +263,12 @@ deb:                                     # build/package/nodestrap_*.deb for thi
 	$(Q)conf/packaging/deb.sh $(addprefix -a ,$(ARCH))
 rpm:                                     # build/package/nodestrap-*.rpm, likewise; an image gets RELEASE=2 in the place of 1 by dnf upgrade
 	$(Q)conf/packaging/rpm.sh $(addprefix -a ,$(ARCH)) -- --without check $(if $(filter command,$(origin RELEASE)),--define 'release $(RELEASE)')
+# For laptops: one static program without what needs a node. A foreign one has a make of its own.
+PORTABLE_DIR ?= build/portable
+FOREIGN       = $(if $(OTHER),$(if $(TRIPLET),,y))
+portable: $(if $(FOREIGN),,$(O)/static/nodestrap)       # build/portable/nodestrap-linux-amd64, or with ARCH=arm64 -arm64
+	$(Q)$(if $(FOREIGN),$(MAKE) --no-print-directory CC=aarch64-linux-gnu-gcc $@,mkdir -p $(PORTABLE_DIR) && \
+	  $(TRIPLET:%=%-)strip -o $(PORTABLE_DIR)/nodestrap-linux-$(if $(filter aarch64%,$(shell $(CC) -dumpmachine)),arm64,amd64) $<)
 images:                                  # what guests boot, and what they get of other suites, once
 	$(Q)tests/run/images.sh
 check-boot: guest-programs               # containers, three at a time
@@ -287,5 +315,5 @@ demo: $(O)/nodestrap                     # what init would do on a tray of a GB2
 	  --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04
 clean:
 	$(RM) -r build build-*
--include $(OBJS:.o=.d) $(TABLES:.o=.d) $(FAKES:=.d) $(TESTS:=.d) $(HELPERS:=.d) $(FUZZ:=.d) $(BENCH:=.d)
+-include $(OBJS:.o=.d) $(PORTABLE:.o=.d) $(O)/static/texts.d $(TABLES:.o=.d) $(FAKES:=.d) $(TESTS:=.d) $(HELPERS:=.d) $(FUZZ:=.d) $(BENCH:=.d)
 .SECONDARY:

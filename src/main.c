@@ -39,7 +39,7 @@ static int walk(Run *run) {
         if (r < 0)
                 return r;
         hide_in_journal(run);
-        if (run_changes_machine(run) && !(run->options.skip_config && run->options.skip_run))
+        if (!PORTABLE && run_changes_machine(run) && !(run->options.skip_config && run->options.skip_run))
                 aftermath_take_back(run->root);
         do
                 r = walk_once(run);
@@ -80,7 +80,7 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 .ec2_requests = ec2_requests(),
                 .internal = parsed && o->name == PROGRAM_NODEADM_INTERNAL,
         };
-        if (run->step && run_changes_machine(run) && !is_slip(run)) {
+        if (!PORTABLE && run->step && run_changes_machine(run) && !is_slip(run)) {
                 _cleanup_(node_name_done) NodeName name = {};
                 if (run->config)
                         init_find_name(run, &name);

@@ -212,7 +212,7 @@ static int ask_systemd(const Plan *plan, sd_bus **ret_bus, sd_bus_message **ret)
 }
 
 /* The reply is in the order of the names, duplicates included. */
-static void look_at_units(const Root *root, Plan *plan) {
+static void compare_units(const Root *root, Plan *plan) {
         sd_bus *bus = NULL;
         sd_bus_message *reply = NULL;
         const char *name, *load, *active;
@@ -223,11 +223,18 @@ static void look_at_units(const Root *root, Plan *plan) {
                 for (size_t i = 0; i < plan->n; i++)
                         if (is_started(&plan->actions[i]) && streq(plan->actions[i].target, name))
                                 look_at_unit(root, plan, &plan->actions[i], load, active);
-        for (size_t i = 0; i < plan->n; i++)
-                if (is_started(&plan->actions[i]) && plan->actions[i].live == LIVE_NONE)
-                        tell(&plan->actions[i], LIVE_UNKNOWN, xstrdup("systemd does not answer"));
         sd_bus_message_unref(reply);
         sd_bus_flush_close_unref(bus);
+}
+
+static void look_at_units(const Root *root, Plan *plan) {
+        if (!PORTABLE)
+                compare_units(root, plan);
+        for (size_t i = 0; i < plan->n; i++)
+                if (is_started(&plan->actions[i]) && plan->actions[i].live == LIVE_NONE)
+                        tell(&plan->actions[i], LIVE_UNKNOWN,
+                             xstrdup(PORTABLE ? "this build does not ask systemd"
+                                              : "systemd does not answer"));
 }
 
 /* Below another root, init only writes files. Units come last, in one call. */

@@ -10,6 +10,10 @@
 
 int library_load(const char *name, const char *functions, const char *package, void *table,
                  char **ret_why) {
+        if (PORTABLE) {
+                *ret_why = xstrdup("this build loads no libraries; install the nodestrap package");
+                return -ELIBACC;
+        }
         void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
         bool whole = library;
         char *slot = table;
@@ -29,5 +33,8 @@ int library_load(const char *name, const char *functions, const char *package, v
 }
 
 void library_settle_libcrypto(void) {
-        (void)!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS | OPENSSL_INIT_NO_ATEXIT, NULL);
+        /* openssl.cnf is for the libcrypto of the machine, and may name providers that only that can load */
+        (void)!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS | OPENSSL_INIT_NO_ATEXIT |
+                                           (PORTABLE ? OPENSSL_INIT_NO_LOAD_CONFIG : 0),
+                                   NULL);
 }

@@ -19,6 +19,12 @@
 #define _unused_        __attribute__((unused))
 #define _malloc_        __attribute__((malloc, returns_nonnull, warn_unused_result))
 
+/* 1 in the static program for laptops (make portable). It asks no daemon and no service, and loads no
+ * library. The compiler removes what PORTABLE rules out, and then the linker what only that needs. */
+#ifndef PORTABLE
+#define PORTABLE 0
+#endif
+
 #define ARRAY_SIZE(a)   (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b)       ((a) < (b) ? (a) : (b))
 #define MAX(a, b)       ((a) > (b) ? (a) : (b))

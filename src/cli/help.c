@@ -110,7 +110,7 @@ static void print_commands(const Options *o, const CommandTable *commands, const
         Use use = _USE_MAX;
         for (size_t i = 0; i < commands->n; i++) {
                 const Command *c = &commands->items[i];
-                if (!(c->names & BIT(o->name)) || !startswith(c->words, group ?: ""))
+                if (!(c->names & BIT(o->name)) || !startswith(c->words, group ?: "") || (PORTABLE && !c->run))
                         continue;
                 if (c->use != use && !group)
                         printf("\n%s:\n", uses[c->use]);

@@ -261,7 +261,7 @@ static int unknown_command(const char *words, ProgramName name, const CommandTab
         for (size_t i = 0; i < commands->n; i++) {
                 const Command *c = &commands->items[i];
                 const char *last = near.best, *group = strchr(c->words, ' ');
-                if (!(c->names & BIT(name)))
+                if (!(c->names & BIT(name)) || (PORTABLE && !c->run))
                         continue;
                 nearest_try(&near, c->words);
                 if (group)
@@ -320,6 +320,8 @@ static int find_command(char *const *words, const CommandTable *commands, Option
         if (!words || !*words)
                 return 0;
         const Command *c = command_of(joined, o->name, commands, &rest);
+        if (PORTABLE && c && !c->run)
+                return usage(diag, "%s is not in this build: install the package on the node", c->words);
         if (c && rest && !takes_sources(c, words, o))
                 return refuse_rest(c, rest, o, diag);
         if (c)

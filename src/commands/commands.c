@@ -6,6 +6,9 @@
 #define INTERNAL (1u << PROGRAM_NODEADM_INTERNAL)
 #define BOTH    (OURS | 1u << PROGRAM_NODEADM)
 
+/* A command that needs the daemons or services of a node: a PORTABLE build knows only its name. */
+#define ON_NODE(run) (PORTABLE ? NULL : (run))
+
 #define BIT(flag) (UINT64_C(1) << FLAG_##flag)
 #define EVERY   (BIT(DEVELOPMENT) | BIT(HELP) | BIT(VERSION))
 #define ROOT    (BIT(ROOT) | EVERY)
@@ -33,7 +36,7 @@ static const Command commands[_COMMAND_MAX] = {
                              "init --dry-run\n"
                              "init -c file:///etc/node.yaml --skip run"),
                 .names = BOTH, .flags = PLANS | BIT(DRY_RUN), .dry_run = &commands[PLAN],
-                .last = STAGE_APPLY, .run = command_init,
+                .last = STAGE_APPLY, .run = ON_NODE(command_init),
                 .powers = POWER_ALL,
         },
         [PLAN] = {
@@ -128,7 +131,7 @@ static const Command commands[_COMMAND_MAX] = {
                              "token --cluster-name training\n"
                              "token --cluster-name training --region us-west-2"),
                 .names = OURS, .flags = EVERY | ASKS,
-                .last = STAGE_START, .run = command_token,
+                .last = STAGE_START, .run = ON_NODE(command_token),
         },
         [WAIT] = {
                 .words = "wait", .use = USE_AFTER,
@@ -138,7 +141,7 @@ static const Command commands[_COMMAND_MAX] = {
                              "wait --timeout 10s\n"
                              "wait --for registered"),
                 .names = OURS, .flags = ROOT | BIT(FOR) | BIT(TIMEOUT),
-                .last = STAGE_ROOT, .run = command_wait,
+                .last = STAGE_ROOT, .run = ON_NODE(command_wait),
         },
         [SEND_EVENTS] = {
                 .words = "send-events", .use = USE_UNITS,
@@ -147,7 +150,7 @@ static const Command commands[_COMMAND_MAX] = {
                              "send-events\n"
                              "send-events --development"),
                 .names = OURS, .flags = ROOT,
-                .last = STAGE_ROOT, .run = command_send_events,
+                .last = STAGE_ROOT, .run = ON_NODE(command_send_events),
         },
         [STATUS] = {
                 .words = "status", .use = USE_AFTER,
@@ -159,7 +162,7 @@ static const Command commands[_COMMAND_MAX] = {
                 .names = OURS, .flags = ROOT | BIT(OUTPUT) | BIT(BUNDLE) | BIT(EXIT_CODE) | BIT(FOLLOW) |
                          BIT(LONG),
                 .draws = true,
-                .last = STAGE_ROOT, .run = command_status,
+                .last = STAGE_ROOT, .run = ON_NODE(command_status),
         },
         [EXPLAIN] = {
                 .words = "explain", .use = USE_AFTER,
@@ -181,7 +184,7 @@ static const Command commands[_COMMAND_MAX] = {
                 .names = OURS | INTERNAL,
                 .flags = ROOT | BIT(ACTION) | BIT(INTERFACE) | BIT(DRY_RUN),
                 .dry_run = &commands[UDEV_NET_MANAGER],
-                .last = STAGE_ROOT, .run = command_udev_net_manager,
+                .last = STAGE_ROOT, .run = ON_NODE(command_udev_net_manager),
                 .powers = POWER_ALL,
         },
         [BOOT_HOOK] = {
@@ -191,7 +194,7 @@ static const Command commands[_COMMAND_MAX] = {
                              "boot-hook\n"
                              "boot-hook --timeout 5s"),
                 .names = OURS | INTERNAL, .flags = ROOT | BIT(TIMEOUT),
-                .last = STAGE_ROOT, .run = command_boot_hook,
+                .last = STAGE_ROOT, .run = ON_NODE(command_boot_hook),
                 .powers = POWER_ALL,
         },
         [ABOUT_HELP] = {

@@ -9,6 +9,7 @@
 #include "report/report.h"
 
 #include "base/log.h"
+#include "base/portable.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -132,7 +133,7 @@ int command_config_schema(Run *run) {
 
 static int example_read(Run *run, const char *name, char **ret) {
         _free_ char *path = xasprintf(EXAMPLES "/%s", name);
-        int r = root_read(run->root, path, EXAMPLE_MAX, ret, NULL);
+        int r = installed_read(run->root, path, EXAMPLE_MAX, ret);
         return r >= 0 ? r : diag_error(&run->diag, r, CAUSE_SOURCE,
                                        "%s below %s cannot be read: %s; install the package, or see "
                                        "conf/examples of the sources",

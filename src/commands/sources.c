@@ -24,6 +24,11 @@ bool run_is_of_units(const Run *run) {
 /* Without a vendor, or on Xen, this may be EC2
  * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html). */
 static int expect_imds(Run *run) {
+        if (PORTABLE)
+                return diag_error(&run->diag, -ENOTCONN, CAUSE_SOURCE,
+                                  "no configuration: this build does not ask the metadata service; name a "
+                                  "file: nodestrap %s -c file://PATH",
+                                  run->options.command->words);
         _free_ char *vendor = NULL;
         bool foreign = root_read_line(run->root, SYS_VENDOR, &vendor) >= 0 && *vendor &&
                        !streq(vendor, "Amazon EC2") && !streq(vendor, "Xen");

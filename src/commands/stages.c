@@ -150,7 +150,7 @@ static int promote_warnings(Diag *diag) {
 static void open_imds(Run *run) {
         Kept *kept = &run->sources->kept;
         bool there = run->imds;         /* of the try before this one */
-        if (there || (!asks_imds(&run->options) && run->options.command->last < STAGE_APPLY))
+        if (PORTABLE || there || (!asks_imds(&run->options) && run->options.command->last < STAGE_APPLY))
                 return;
         run->imds = imds_new(0);
         if (run_is_by_hand(run))

@@ -2,6 +2,7 @@
  * An entry is a term, a line for each paragraph, and an empty line. */
 #include "report/explain.h"
 
+#include "base/portable.h"
 #include "base/str.h"
 
 #include <strings.h>
@@ -9,7 +10,7 @@
 #define LIMIT (1 << 20)
 
 int explain_read(const Root *root, char **ret) {
-        return root_read(root, EXPLAIN_FILE, LIMIT, ret, NULL);
+        return installed_read(root, EXPLAIN_FILE, LIMIT, ret);
 }
 
 static const char *entry_end(const char *entry) {
