@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make picture | make install DESTDIR=…
 # make CC=aarch64-linux-gnu-gcc (make deps ARCH=arm64 brings what that needs) | make deb [ARCH=arm64] | make rpm [ARCH=arm64] [RELEASE=2]
-# make portable [ARCH=arm64]
+# make portable [ARCH=arm64] | make portable-image
 # make deps-test images | make lint | make check-boot | make check-vm | make check-cluster | make check-arm64 | make package
 # make check-everyday | make check-rest [PART=2] (both are what CI runs) | make torture | make test T="tests/unit/test-toml.c tests/boot/no-config.sh" (tests/README.md)
 prefix       ?= /usr
@@ -89,7 +89,7 @@ endif
 
 all: $(O)/nodestrap $(O)/nodestrap-prove
 .PHONY: all demo check check-unit check-plain check-files check-guests check-boot check-vm check-cluster check-arm64 check-everyday check-rest torture test test-programs guest-programs \
-        images package deb rpm portable bench picture check-device fuzz install clean sizes pure lint words valgrind deps deps-test
+        images package deb rpm portable portable-image bench picture check-device fuzz install clean sizes pure lint words valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o $(O)/src/prove/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 $(O)/nodestrap: WHOLE = $(if $(LTO),$(HARDENING) $(PROTECTION) $(LTO))
@@ -166,7 +166,7 @@ check: test-programs pure                # what is not made yet for guests is no
 check-unit: test-programs pure
 	$(Q)$(call run_all,$(TESTS) $(FUZZ))
 # What tells of the program itself: how it is linked, what it costs, what its units allow it. A build with SAN=1 skips that or says nothing of it.
-PLAIN        := endurance libraries protections
+PLAIN        := endurance libraries portable protections
 check-plain: guest-programs pure
 	$(Q)$(call run_all,$(PLAIN:%=tests/check/%.sh))
 REPEATED      = $(if $(filter %/exhaustive/prove-gpus.sh,$(T)),$(filter %/test-prove %/test-prove-gpus,$(TESTS)))   # by that script
@@ -263,12 +263,14 @@ deb:                                     # build/package/nodestrap_*.deb for thi
 	$(Q)conf/packaging/deb.sh $(addprefix -a ,$(ARCH))
 rpm:                                     # build/package/nodestrap-*.rpm, likewise; an image gets RELEASE=2 in the place of 1 by dnf upgrade
 	$(Q)conf/packaging/rpm.sh $(addprefix -a ,$(ARCH)) -- --without check $(if $(filter command,$(origin RELEASE)),--define 'release $(RELEASE)')
-# For laptops: one static program without what needs a node. A foreign one has a make of its own.
+# For laptops: one static program without what needs a node, and a container image of those that are there. A foreign one has a make of its own.
 PORTABLE_DIR ?= build/portable
 FOREIGN       = $(if $(OTHER),$(if $(TRIPLET),,y))
 portable: $(if $(FOREIGN),,$(O)/static/nodestrap)       # build/portable/nodestrap-linux-amd64, or with ARCH=arm64 -arm64
 	$(Q)$(if $(FOREIGN),$(MAKE) --no-print-directory CC=aarch64-linux-gnu-gcc $@,mkdir -p $(PORTABLE_DIR) && \
 	  $(TRIPLET:%=%-)strip -o $(PORTABLE_DIR)/nodestrap-linux-$(if $(filter aarch64%,$(shell $(CC) -dumpmachine)),arm64,amd64) $<)
+portable-image: portable                 # build/portable/nodestrap-VERSION-oci.tar
+	$(Q)VERSION=$(VERSION) conf/packaging/image.sh -o $(PORTABLE_DIR) $(PORTABLE_DIR)/nodestrap-linux-*[46]
 images:                                  # what guests boot, and what they get of other suites, once
 	$(Q)tests/run/images.sh
 check-boot: guest-programs               # containers, three at a time

@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# make portable ARCH=arm64: below a root with no other file in it the static program plans as x86-64 does, and it goes into one image with the
+# one for x86-64, if that was built.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154,SC2016,SC2317  # tmp and here are its; what eval and sh get is expanded there
+. "$(dirname "$0")/../mock/lib.sh"
+top=$(realpath "$here/../..") x86=$(realpath "${NATIVE:-$top/build/nodestrap}") empty=$tmp/empty made=$tmp/made; mkdir -p "$empty" "$made"
+skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
+ok 'make portable ARCH=arm64' env -u MAKEFLAGS -u MAKELEVEL -u CC -u O make -s -C "$top" PORTABLE_DIR="$made" ARCH=arm64 portable
+static=$made/nodestrap-linux-arm64
+[ -x "$static" ] || { done_testing; exit; }
+echo "# $(stat -c %s "$static") bytes"
+no_libraries() { aarch64-linux-gnu-readelf -hW "$static" | grep -q AArch64 && ! aarch64-linux-gnu-readelf -dlW "$static" | grep -E 'NEEDED|INTERP'; }
+ok 'it is for arm64, and linked with no library' no_libraries
+cp "$static" "$empty/nodestrap"; cp "$top"/conf/examples/*.userdata "$empty"
+full() { (cd "$empty" && exec env -i "$x86" "$@"); }
+alone() { env -i PATH="$PATH" chroot "$empty" /nodestrap "$@"; }
+said() { "$@" 2>&1; echo "exit $?"; }
+same() { diff <(said full "$@") <(said alone "$@"); }
+plans() { local file type
+        for file in "$empty"/*.userdata; do
+                type=$(sed -nE 's/^#.*--instance-type ([a-z0-9.-]*[a-z0-9]).*/\1/p' "$file" | tail -1)
+                same plan -c "${file##*/}" --instance-type "$type" --output json || { echo "$file"; return 1; }
+        done; }
+ok 'the plan of each example' plans
+ok 'config check of what is wrong' eval 'sed "s/strategy: RAID0/strategy: RAID5/" "$empty/p5-48xlarge.userdata" >"$empty/bad" && same config check bad && ! alone config check bad >/dev/null 2>&1'
+ok 'init is not there' eval '[ "$(alone init 2>&1)" = "nodestrap: failed (2 EUSAGE) at start: init is not in this build: install the package on the node" ]'
+ok 'explain has its texts' eval 'alone explain EFABRIC | grep -q "^    Do: "'
+programs=("arm64=$static")
+# Builds of different commits make no image.
+[ ! -x "${x86%/*}/static/nodestrap" ] || [ "$("${x86%/*}/static/nodestrap" version)" != "$(alone version)" ] || { strip -o "$made/nodestrap-linux-amd64" "${x86%/*}/static/nodestrap" && programs+=("amd64=$made/nodestrap-linux-amd64"); }
+ok 'an image' "$top/conf/packaging/image.sh" -o "$made" "$made"/nodestrap-linux-*
+ok 'it is well formed, and true' python3 "$here/../oracles/image.py" "$made"/*-oci.tar "${programs[@]}"
+if [ ${#programs[@]} = 2 ]; then ok "docker's plain names are those of x86-64" eval 'tar -xOf "$made"/*-oci.tar manifest.json | grep -q "amd64\",\"nodestrap:[^\"]*\",\"nodestrap:latest\""'
+else skip "docker's plain names" 'no static program of this commit for x86-64 was built'; fi
+done_testing
