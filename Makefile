@@ -75,7 +75,7 @@ COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUD
                 $(SANFLAGS) $(MAPS) -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed,--gc-sections $(or $(WHOLE),-fno-lto) $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
 
-TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(sort $(wildcard conf/*.csv))) $(O)/conf/ages.o
+TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(sort $(wildcard conf/*.csv))) $(O)/conf/ages.o $(O)/conf/schemas.o
 OBJS         := $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c)))
 LIB          := $(O)/libnodestrap.a
 TESTS        := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test-*.c)))
@@ -114,10 +114,14 @@ $(O)/conf/%.o: $(O)/conf/%.c Makefile
 $(O)/conf/%.c: conf/%.csv conf/tables.awk
 	$(Q)mkdir -p $(@D)
 	$(call say,TABLE,$<)awk -f conf/tables.awk -v table=$* $< >$@.tmp && mv $@.tmp $@
-
 $(O)/conf/ages.c: $(sort $(wildcard conf/*.csv)) conf/tables.awk
 	$(Q)mkdir -p $(@D)
 	$(call say,TABLE,$@)awk -f conf/tables.awk -v table=ages $(filter %.csv,$^) >$@.tmp && mv $@.tmp $@
+# A line for each, packed as conf/tables.awk packs tables.
+$(O)/conf/schemas.c: conf/nodeconfig.schema.json conf/nodeconfig-strict.schema.json Makefile
+	$(Q)mkdir -p $(@D)
+	$(call say,TABLE,$@){ printf '#include "config/fields.h"\n\nconst unsigned char config_schemas[] = {\n'; for f in $(filter conf/%,$^); do sed 's/^ *//' $$f | tr -d '\n'; echo; done | gzip -9n \
+	  | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; printf '};\nconst size_t config_schemas_size = sizeof config_schemas;\n'; } >$@.tmp && mv $@.tmp $@
 # The static program for laptops. Files that test PORTABLE are compiled again for it. It shares all other objects with nodestrap, and the
 # linker takes what its commands need. The linker warns of functions of glibc that would load libraries: here that is an error.
 PORTABLE     := $(patsubst %.c,$(O)/static/%.o,$(shell grep -lwE 'PORTABLE|installed_read' src/*.c src/*/*.c))

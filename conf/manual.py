@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The schema of NodeConfig, which the program prints of its table of fields, and the heads of the examples → NodeConfig(5):
+"""The schema of NodeConfig, made from the table of fields, and the heads of the examples → NodeConfig(5):
 
-        build/nodestrap config schema >conf/nodeconfig.schema.json; python3 conf/manual.py >debian/NodeConfig.5
+        build/tests/helpers/schema-tool >conf/nodeconfig.schema.json; python3 conf/manual.py >debian/NodeConfig.5
 """
 import json, os, re, textwrap
 

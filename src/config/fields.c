@@ -38,7 +38,7 @@ int storage_strategy_from_string(const char *text) {
 
 /* A key, then its type and the member of Config that bind.c sets. A member of another C type than
  * bind_value() writes does not compile. A BOUND() function reads the rows with only a .type. */
-#define FIELD(name, text)         .key = name, .doc = text
+#define FIELD(name, text)         .key = name, .doc = DOC(text)
 #define AT(what, member)          .type = FIELD_##what, .offset = PLACE(member, IN_##what)
 #define BOUND(what, member, with) .type = FIELD_##what, .offset = offsetof(Config, member), .bind = with
 #define MAP(rows)                 .type = FIELD_MAP, .fields = rows
@@ -56,8 +56,8 @@ int storage_strategy_from_string(const char *text) {
         "^" CHECK_SCHEME "\\[[0-9A-Fa-f:.]+\\](:[0-9]+)?(/.*)?$|^$"
 
 /* An example, and the origin of the key: the nodeadm API, or nodestrap since that version. */
-#define NODEADM(text) .example = text
-#define OURS(text)    .example = text, .since = "0.1.0"
+#define NODEADM(text) .example = DOC(text)
+#define OURS(text)    .example = DOC(text), .since = DOC("0.1.0")
 
 static const Field string_item[] = { { .type = FIELD_STRING }, {} };
 
@@ -65,14 +65,14 @@ static const Field cluster_fields[] = {
         { FIELD("name", "Name of the EKS cluster; required."),
           AT(STRING, cluster.name), NODEADM("training") },
         { FIELD("apiServerEndpoint", "URL of the API server, https://…; required."),
-          .flags = FIELD_NO_NUMBER, .pattern = CHECK_PLAIN_HOST, AT(STRING, cluster.endpoint),
+          .flags = FIELD_NO_NUMBER, .pattern = DOC(CHECK_PLAIN_HOST), AT(STRING, cluster.endpoint),
           NODEADM("https://0123456789ABCDEF0123456789ABCDEF.gr7.us-west-2.eks.amazonaws.com") },
         { FIELD("certificateAuthority", "CA certificates of the cluster, base64 of PEM; required."),
-          .pattern = "^[A-Za-z0-9+/=\\r\\n]*$", BOUND(STRING, cluster, bind_authority),
+          .pattern = DOC("^[A-Za-z0-9+/=\\r\\n]*$"), BOUND(STRING, cluster, bind_authority),
           NODEADM("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==") },
         { FIELD("cidr", "Service range of the cluster, such as 10.100.0.0/16 or an IPv6 range; required."),
-          .flags = FIELD_NO_NUMBER, .pattern = "^[0-9A-Fa-f:.]+/[0-9]{1,3}$|^$", AT(STRING, cluster.cidr),
-          NODEADM("10.100.0.0/16") },
+          .flags = FIELD_NO_NUMBER, .pattern = DOC("^[0-9A-Fa-f:.]+/[0-9]{1,3}$|^$"),
+          AT(STRING, cluster.cidr), NODEADM("10.100.0.0/16") },
         { FIELD("enableOutpost", "Is this node on an AWS Outpost?"), AT(BOOL, cluster.outpost),
           NODEADM("true") },
         { FIELD("id", "Id of a cluster on an Outpost; required there."), AT(STRING, cluster.id),
@@ -119,7 +119,7 @@ static const Field local_storage_fields[] = {
           .flags = FIELD_ANY_CASE, NAMES(storage_strategy_table), AT(ENUM, instance.storage.strategy),
           NODEADM("RAID0") },
         { FIELD("mountPath", "Directory to mount them in."), .flags = FIELD_NO_NUMBER,
-          .pattern = "^/|^$", .fallback = "/mnt/k8s-disks",
+          .pattern = DOC("^/|^$"), .fallback = "/mnt/k8s-disks",
           BOUND(STRING, instance.storage.mount_path, bind_mount_path), NODEADM("/mnt/disks") },
         { FIELD("disabledMounts", "Data that stays on the root disk."), .fields = disabled_mount_item,
           BOUND(LIST, instance.storage, bind_disabled_mounts), NODEADM("[\"PodLogs\"]") },
@@ -133,7 +133,8 @@ static const Field local_storage_fields[] = {
 
 static const Field page_fields[] = {
         { FIELD("size", "Size of one page, such as 2Mi; nodestrap-gpu(7), HUGE PAGES, has all sizes."),
-          .type = FIELD_STRING, .flags = FIELD_NO_NUMBER, .pattern = "^[1-9][0-9]*(Ki|Mi|Gi)$", OURS("2Mi") },
+          .type = FIELD_STRING, .flags = FIELD_NO_NUMBER, .pattern = DOC("^[1-9][0-9]*(Ki|Mi|Gi)$"),
+          OURS("2Mi") },
         { FIELD("count", "How many pages: in all, or on numaNode."), .type = FIELD_INTEGER,
           .max = INT32_MAX, OURS("21121") },
         { FIELD("numaNode", "NUMA node to take them from; absent: all nodes with CPUs."),
@@ -174,7 +175,7 @@ static const Field network_fields[] = {
 };
 
 static const Field environment_item[] = {
-        { .type = FIELD_DICT, .doc = "Variables of one service, or of the machine below \"default\".",
+        { .type = FIELD_DICT, .doc = DOC("Variables of one service, or of the machine below \"default\"."),
           .fields = string_item },
         {}
 };
@@ -184,7 +185,7 @@ static const Field volume_fields[] = {
         { FIELD("device", "Name in the launch template (/dev/xvdb), id (vol-0123), or device node."),
           .type = FIELD_STRING, NODEADM("/dev/xvdb") },
         { FIELD("mountTarget", "Directory to mount it on."), .type = FIELD_STRING, .flags = FIELD_NO_NUMBER,
-          .pattern = "^/|^$", NODEADM("/var/lib/containerd") },
+          .pattern = DOC("^/|^$"), NODEADM("/var/lib/containerd") },
         { FIELD("mountTargets", "Directories that share it, in place of mountTarget."), .type = FIELD_LIST,
           .fields = target_item, OURS("[\"/var/lib/kubelet\", \"/data\"]") },
         { FIELD("fsType", "File system for a blank volume."), .type = FIELD_ENUM,
@@ -235,7 +236,8 @@ static const Field fabric_fields[] = {
         { FIELD("gate", "Must the fabric be ready before kubelet starts?"), NAMES(fabric_gate_table),
           AT(ENUM, nvidia.fabric_gate), OURS("warn") },
         { FIELD("timeout", "Longest wait for the fabric: 90, 90s, 5m, 1h30m."), .fallback = "5m",
-          .pattern = "^([0-9]+(ms|s|m|h)?)+$|^$", BOUND(STRING, nvidia.fabric_timeout_usec, bind_timespan),
+          .pattern = DOC("^([0-9]+(ms|s|m|h)?)+$|^$"),
+          BOUND(STRING, nvidia.fabric_timeout_usec, bind_timespan),
           OURS("10m") },
         {}
 };
@@ -260,7 +262,7 @@ static const Field gpu_index_item[] = { { .type = FIELD_INTEGER, .max = 63 }, {}
 static const Field profile_item[] = { { .type = FIELD_INTEGER, .min = 1, .max = 64 }, {} };
 static const Field mig_fields[] = {
         { FIELD("devices", "Indexes of GPUs, or all."), .type = FIELD_LIST,
-          .flags = FIELD_OR_TEXT | FIELD_NO_NUMBER, .fields = gpu_index_item, .pattern = "^(all)?$",
+          .flags = FIELD_OR_TEXT | FIELD_NO_NUMBER, .fields = gpu_index_item, .pattern = DOC("^(all)?$"),
           OURS("[0, 1]") },
         { FIELD("profiles", "Number of instances by profile, such as 1g.5gb: 7."), .type = FIELD_DICT,
           .fields = profile_item, OURS("{\"1g.5gb\": 7}") },
@@ -278,7 +280,7 @@ static const Field nvidia_fields[] = {
         { FIELD("mig",
                 "Partitions of GPUs; absent: keep them; off: turn MIG mode off. Short form for all GPUs: "
                 "\"19,19,19\"."), .flags = FIELD_OR_TEXT, .fields = mig_item,
-          .pattern = "^[0-9a-z.+-]+( *, *[0-9a-z.+-]+)*$|^$", BOUND(LIST, nvidia, bind_mig),
+          .pattern = DOC("^[0-9a-z.+-]+( *, *[0-9a-z.+-]+)*$|^$"), BOUND(LIST, nvidia, bind_mig),
           OURS("[{\"devices\": \"all\", \"profiles\": {\"1g.5gb\": 7}}]") },
         { FIELD("memoryMode", "Coherent GPU memory belongs to the driver (CDMM), or is NUMA nodes."),
           NAMES(memory_mode_table), AT(ENUM, nvidia.memory), OURS("driver") },
@@ -290,7 +292,8 @@ static const Field nvidia_fields[] = {
         { FIELD("prove", "Test the memory, the arithmetic and the links of the GPUs before kubelet starts?"),
           NAMES(prove_mode_table), AT(ENUM, nvidia.prove), OURS("quick") },
         { FIELD("proveTimeout", "Longest time of that test, from 5s to 1h."), .fallback = "60s",
-          .pattern = "^([0-9]+(ms|s|m|h)?)+$|^$", BOUND(STRING, nvidia.prove_timeout_usec, bind_timespan),
+          .pattern = DOC("^([0-9]+(ms|s|m|h)?)+$|^$"),
+          BOUND(STRING, nvidia.prove_timeout_usec, bind_timespan),
           OURS("90s") },
         {}
 };

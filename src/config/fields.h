@@ -34,19 +34,26 @@ struct Field {
         FieldType type;
         FieldFlags flags;
         char key[24];                   /* "": the row of elements of a dict or list */
-        const char *doc;                /* one line, for the schema */
         const Field *fields;            /* a row without key ends them */
         const char (*names)[NAME_SIZE]; /* enum: the default first; it may be "" for "absent" */
         unsigned n_names;
         unsigned offset;                /* in struct Config, for bind */
         int min, max;                   /* integer */
-        const char *pattern;            /* string: for the schema; validate.c decides */
-        const char *example;            /* JSON, or the text of a string itself */
-        char since[8];                  /* the first version of nodestrap with the key; "": nodeadm has it
-                                         * (awslabs/amazon-eks-ami, nodeadm/api/v1alpha1) */
         const char *fallback;           /* the default as text, of a string or an integer */
         /* into: the member of Config; never fails behind config_validate() */
         void (*bind)(const Field *f, const json_t *value, void *into);
+        /* For the schema alone, which tests/helpers/schema-tool.c makes: the program would be 15 kB longer. */
+#ifdef FIELD_TEXTS
+#define DOC(text) text
+        const char *doc;                /* one line */
+        const char *pattern;            /* of a string; validate.c decides */
+        const char *example;            /* JSON, or the text of a string itself */
+        char since[8];                  /* the first version of nodestrap with the key; "": nodeadm has it
+                                         * (awslabs/amazon-eks-ami, nodeadm/api/v1alpha1) */
+#else
+#define DOC(text) {}
+        struct {} doc, pattern, example, since;
+#endif
 };
 
 extern const Field nodeconfig_fields[]; /* apiVersion, kind, metadata, spec */
@@ -213,6 +220,8 @@ void bind_gates(const Field *f, const json_t *value, void *into);
 typedef struct Table { const unsigned char *packed; const size_t *size; const char *text; } Table;
 /* Unpacks it once. */
 _nonnull_ const char *table_text(Table *t);
+extern const unsigned char config_schemas[];    /* packed: a line for each schema, the strict one last */
+extern const size_t config_schemas_size;
 /* The cell at *at, which then points to the next one. */
 static inline const char *table_cell(const char **at) {
         const char *cell = *at;

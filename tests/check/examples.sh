@@ -5,8 +5,11 @@
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154  # tmp and here are its
 . "$(dirname "$0")/../mock/lib.sh"
-nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}") top=$(realpath "$here/../.."); conf=$top/conf examples=$top/conf/examples
-schema() { "$nodestrap" config schema | diff - "$conf/nodeconfig.schema.json" || { echo "nodestrap config schema >conf/nodeconfig.schema.json"; false; }; }
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}") HELPERS=${HELPERS:-build/tests/helpers} top=$(realpath "$here/../.."); conf=$top/conf examples=$top/conf/examples
+schema() { # FILE [--strict]: it is made from the table of fields, and the program prints it
+        local file=$1; shift
+        "$HELPERS/schema-tool" "$@" | diff - "$conf/$file" && "$nodestrap" config schema "$@" | diff - "$conf/$file" || { echo "schema-tool $* >conf/$file"; false; }
+}
 accepted() { "$nodestrap" config check --strict -c "file://$1" 2>&1 | tee "$tmp/out"; [ "${PIPESTATUS[0]}" = 0 ] && ! grep -q warning "$tmp/out"; }
 warned() { sed -n '/^Warnings/,$p' "$1" | grep -oE '\[[a-z-]+\]$' | tr -d '[]' | xargs; }
 planned() { # FILE TYPE: a plan for that type without a warning, but that of a machine that is not this one
@@ -43,9 +46,8 @@ what_for() { # NAME: the words of in_fixture behind TYPE
         esac
         words=("$@")
 }
-ok "conf/nodeconfig.schema.json is what config schema prints" schema
-strict() { "$nodestrap" config schema --strict | diff - "$conf/nodeconfig-strict.schema.json" || { echo "nodestrap config schema --strict >conf/nodeconfig-strict.schema.json"; false; }; }
-ok "conf/nodeconfig-strict.schema.json is what it prints with --strict" strict
+ok "conf/nodeconfig.schema.json is what config schema prints" schema nodeconfig.schema.json
+ok "conf/nodeconfig-strict.schema.json is what it prints with --strict" schema nodeconfig-strict.schema.json --strict
 for file in "$examples"/*.userdata; do
         name=$(basename "$file" .userdata) type=$(sed -nE 's/^#.*--instance-type ([a-z0-9.-]*[a-z0-9]).*/\1/p' "$file" | tail -1)
         ok "$name is accepted" accepted "$file"
