@@ -87,17 +87,19 @@ Q            := @
 say           = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
-all: $(O)/nodestrap $(O)/nodestrap-prove
+PROGRAMS     := $(O)/nodestrap $(O)/nodestrap-prove $(O)/nodestrap-read-ahead
+all: $(PROGRAMS)
 .PHONY: all demo check check-unit check-plain check-files check-guests check-boot check-vm check-cluster check-arm64 check-everyday check-rest torture test test-programs guest-programs \
         images package deb rpm portable portable-image bench picture check-device fuzz install clean sizes pure lint words valgrind deps deps-test
-$(LIB): $(filter-out $(O)/src/main.o $(O)/src/prove/main.o,$(OBJS)) $(TABLES)
+$(LIB): $(filter-out $(O)/src/main.o $(O)/src/prove/main.o $(O)/src/readahead/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 $(O)/nodestrap: WHOLE = $(if $(LTO),$(HARDENING) $(PROTECTION) $(LTO))
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
 $(O)/nodestrap-prove: $(filter $(O)/src/prove/%,$(OBJS))        # a process of its own, which alone loads libcuda
+$(O)/nodestrap-read-ahead: $(O)/src/readahead/main.o $(LIB)
 $(TESTS) $(HELPERS): %: %.o $(LIB)
 $(FUZZ): %: %.o $(O)/tests/fuzz/replay.o $(LIB)
-$(O)/nodestrap $(O)/nodestrap-prove $(TESTS) $(HELPERS) $(FUZZ):
+$(PROGRAMS) $(TESTS) $(HELPERS) $(FUZZ):
 	$(call say,LD,$@)$(LINK)
 $(TESTS): | $(FAKES) $(O)/nodestrap-prove
 $(FAKES): $(O)/%.so.1: %.c Makefile
@@ -162,7 +164,7 @@ JOBS          = 2
 check-boot check-vm check-cluster check-guests check-files: JOBS = 3
 run_all       = $(TAP) -j $(JOBS) -w "$(filter $(WAITING),$(1))" $(call in_order,$(filter-out $(WAITING),$(1)))
 
-guest-programs: $(O)/nodestrap $(O)/nodestrap-prove $(HELPERS) $(FAKES)
+guest-programs: $(PROGRAMS) $(HELPERS) $(FAKES)
 test-programs: guest-programs $(TESTS) $(FUZZ)
 check: test-programs pure                # what is not made yet for guests is not made here, but where nothing may be skipped
 	$(Q)NODESTRAP_TEST_NO_BUILD=$${NODESTRAP_TEST_NO_BUILD-$$((1 - $${NODESTRAP_TEST_REQUIRE:-0}))} \
@@ -213,10 +215,12 @@ sizes:                                   # the ten longest functions, then count
 	@ctags -x --c-kinds=f --fields=+e --_xformat='%{end} %n %N %F' -R src | awk '{print $$1-$$2+1, $$3, $$4}' | sort -n \
 	  | awk '{n[NR]=$$1; l[NR]=$$0} END {for (i=NR; i>NR-10 && i>0; i--) print l[i]; print NR, n[int(NR/2)+1], n[int(NR*.9)+1]}'
 BINARY       ?= $(O)/nodestrap
-PROVE_BINARY ?= $(or $(firstword $(wildcard $(BINARY)-prove $(dir $(BINARY))../libexec/nodestrap/nodestrap-prove)),$(O)/nodestrap-prove)
-install: $(BINARY) $(PROVE_BINARY)
+beside        = $(or $(firstword $(wildcard $(BINARY)-$(1) $(dir $(BINARY))../libexec/nodestrap/nodestrap-$(1))),$(O)/nodestrap-$(1))
+HELPER_BINARIES = $(call beside,prove) $(call beside,read-ahead)
+install: $(BINARY) $(HELPER_BINARIES)
 	$(INSTALL) -D -m 0755 $(BINARY) $(DESTDIR)$(bindir)/nodestrap
-	$(INSTALL) -D -m 0755 $(PROVE_BINARY) $(DESTDIR)$(libexecdir)/nodestrap/nodestrap-prove
+	$(INSTALL) -D -m 0755 -t $(DESTDIR)$(libexecdir)/nodestrap $(HELPER_BINARIES)
+	$(INSTALL) -D -m 0644 conf/read-ahead $(DESTDIR)$(prefix)/lib/nodestrap/read-ahead
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir) units/*.service units/*.path units/*.timer units/*.target
 	for d in units/*.service.d; do $(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir)/$${d#units/} $$d/*.conf || exit; done
 	cd units/systemd && find . -name '*.conf' -exec $(INSTALL) -D -m 0644 {} $(DESTDIR)$(prefix)/lib/nodestrap/systemd/{} \;

@@ -11,7 +11,7 @@ W=$(mktemp -d); trap 'umount "$W"/*/m 2>/dev/null; rm -rf "$W"' EXIT; trap 'exit
 make -s -C "$top" install DESTDIR="$W/tree" ${NODESTRAP:+"BINARY=$NODESTRAP"} >&2 || { echo "1..1"; echo "not ok 1 - make install"; exit 1; }
 
 verify() { chroot "$1" systemd-analyze verify --man=no multi-user.target nodestrap-boot-hook.service nodestrap-network-settings.service nodestrap-udev-net-manager@eth0.service \
-                nodestrap-config.service nodestrap-devices.service nodestrap-run.service nodestrap-joined.service nodestrap-event.path nodestrap-event.service nodestrap-failed.target nodestrap-power.service nodestrap-prove@60.service nodestrap-trim.timer nodestrap-trim.service containerd.service kubelet.service 2>&1; }
+                nodestrap-config.service nodestrap-devices.service nodestrap-run.service nodestrap-joined.service nodestrap-event.path nodestrap-event.service nodestrap-failed.target nodestrap-power.service nodestrap-prove@60.service nodestrap-read-ahead.service nodestrap-trim.timer nodestrap-trim.service containerd.service kubelet.service 2>&1; }
 gpu_unit() {                            # gpu_unit ROOT NAME LINE... : an enabled oneshot with these lines in [Unit]
         local m=$1 name=$2; shift 2
         { printf '[Unit]\nDescription=Stub of %s\n' "$name"; printf '%s\n' "$@"; printf '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n'; } >"$m/usr/lib/systemd/system/$name.service"
@@ -62,7 +62,7 @@ for suite in bookworm trixie; do
         unit=$W/$suite/m/usr/lib/systemd/system; ln -s nodestrap-udev-net-manager@.service "$unit/nodestrap-udev-net-manager@eth0.service"
         while read -r level name; do
                 out=$(exposed "$W/$suite/m" "$level" "$name.service"); report $? "$suite: the exposure of $name is $level at most" "$out"
-        done <<<$'41 nodestrap-config\n56 nodestrap-devices\n58 nodestrap-run\n39 nodestrap-boot-hook\n35 nodestrap-network-settings\n40 nodestrap-udev-net-manager@eth0\n32 nodestrap-joined\n32 nodestrap-event\n32 nodestrap-power\n22 nodestrap-trim'
+        done <<<$'41 nodestrap-config\n56 nodestrap-devices\n58 nodestrap-run\n39 nodestrap-boot-hook\n35 nodestrap-network-settings\n40 nodestrap-udev-net-manager@eth0\n32 nodestrap-joined\n32 nodestrap-event\n32 nodestrap-power\n22 nodestrap-trim\n20 nodestrap-read-ahead'
         sed '/^CapabilityBoundingSet/d' "$unit/nodestrap-run.service" >"$unit/control.service"; out=$(exposed "$W/$suite/m" 58 control.service)
         [ $? != 0 ]; report $? "$suite: control: with all capabilities nodestrap-run is above that" "$out"; rm "$unit/control.service" "$unit/nodestrap-udev-net-manager@eth0.service"
         for generation in 1 2 3; do

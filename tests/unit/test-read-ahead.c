@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rows of the list of nodestrap-read-ahead, their patterns and conditions. What it reads: tests/check/read-ahead.sh. */
+#include "readahead/list.h"
+
+#include "base/str.h"
+#include "test.h"
+#include "tree.h"
+
+static void assert_rows(const char *text, const char *want) {
+        _free_ char *copy = xstrdup(text);
+        _cleanup_(text_done) Text all = {};
+        ListRow row = {};
+        for (char *at = copy; list_next(&at, &row);)
+                text_add(&all, "%u:%s:%s;", row.line, row.condition, row.path);
+        ASSERT_STREQ(all.data ?: "", want);
+}
+
+TEST(reads_rows) {
+        assert_rows("", "");
+        assert_rows("# all\n\n  \n", "");
+        assert_rows("always /usr/bin/kubelet", "1:always:/usr/bin/kubelet;");
+        assert_rows("# x\n\t efa \t /a/{b,c}.ko*  # why\nnvidia /d\r\n", "2:efa:/a/{b,c}.ko*;3:nvidia:/d;");
+        assert_rows("always\nalways \n/x\n", "1:always:;2:always:;3:/x:;");
+}
+
+static void assert_pattern(const char *path, const char *want) {
+        _free_ char *pattern = list_pattern(path, "6.1.0-1");
+        ASSERT_STREQ(pattern, want);
+}
+
+TEST(makes_patterns) {
+        assert_pattern("/a/b.so", "/a/b.so");
+        assert_pattern("/lib/modules/%v/x.ko", "/lib/modules/6.1.0-1/x.ko");
+        assert_pattern("%l/libz.so.*", "/usr/{lib64,lib/*-linux-gnu}/libz.so.*");
+        assert_pattern("/a%b%", "/a%b%");
+}
+
+TEST(judges_conditions) {
+        static const struct { const char *files, *condition; int want; } cases[] = {
+                { "", "always", 1 },
+                { "", "", -EINVAL },
+                { "", "gpu", -EINVAL },
+                { "", "nvidia", 0 },
+                { "=1 /sys/bus/pci/devices/0000:10:00.0/vendor 0x10de\n", "nvidia", 1 },
+                { "=1 /sys/bus/pci/devices/0000:10:00.0/vendor 0x1d0f\n", "nvidia", 0 },
+                { "=1 /sys/bus/pci/devices/a/modalias pci:v00001D0Fd0000EC20sv\n"
+                  "=1 /sys/bus/pci/devices/b/modalias pci:v00001D0Fd0000EFA2sv\n", "efa", 1 },
+                { "=1 /sys/bus/pci/devices/a/modalias pci:v00001D0Fd0000EC20sv\n", "efa", 0 },
+                { "=1 /sys/class/nvme/nvme0/model Amazon Elastic Block Store              \n", "disks", 0 },
+                { "=1 /sys/class/nvme/nvme1/model Amazon EC2 NVMe Instance Storage        \n", "disks", 1 },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(tree_done) Tree tree = tree_new();
+                tree_unpack(&tree, cases[i].files, strchr(cases[i].files, 0));
+                ASSERT_EQ(list_condition(tree.root, cases[i].condition), cases[i].want);
+        }
+}
+
+/* A word that the program does not know would be ignored at boot. */
+TEST(knows_the_list) {
+        _cleanup_(root_freep) Root *here = NULL;
+        _free_ char *text = NULL;
+        ListRow row = {};
+        size_t n = 0;
+        ASSERT_OK(root_new(".", &here));
+        ASSERT_OK(root_read(here, "/conf/read-ahead", 1 << 20, &text, NULL));
+        for (char *at = text; list_next(&at, &row); n++) {
+                ASSERT_OK(list_condition(here, row.condition));
+                ASSERT_EQ(*row.path == '/' || startswith(row.path, "%l/"), true);
+        }
+        ASSERT_TRUE(n > 20);
+}
+
+TEST_MAIN
