@@ -13,6 +13,7 @@
 /* an enabled kubelet waits for it (units/kubelet.service.d) */
 #define KUBELET_TURN        RUN_DIR "/kubelet-may-start"
 #define FABRIC_TURN         RUN_DIR "/fabric-may-start"         /* units/nvidia-fabricmanager.service.d */
+#define READ_AHEAD_FILE     RUN_DIR "/read-ahead.json"      /* units/nodestrap-read-ahead.service */
 #define TUNING_FILE         RUN_DIR "/tuning"       /* "PATH VALUE": before set-tuning */
 #define IMEX_BARRED         RUN_DIR "/imex-barred"              /* units/nvidia-imex.service.d */
 #define CDI_TURN            RUN_DIR "/cdi-may-refresh"          /* units/nvidia-cdi-refresh.service.d */

@@ -47,9 +47,10 @@ static const char *const driver_files[] = {
 /* At the top of the bundle. */
 static const char own_files[][36] = {
         RUN_DIR "/status.json", RUN_DIR "/metrics.prom", "-" RUN_DIR "/joined.json",
-        "-" RUN_DIR "/joined.prom", "-" RUN_DIR "/plan.txt", "-" RUN_DIR "/plan-config.txt",
-        "-" RUN_DIR "/plan-devices.txt", "-" RUN_DIR "/plan-run.txt", "-" RUN_DIR "/devices.json",
-        "-" RUN_DIR "/driver-options", "-/var/lib/nodestrap/events.json", "-" RUN_DIR "/progress",
+        "-" RUN_DIR "/joined.prom", "-" READ_AHEAD_FILE, "-" RUN_DIR "/plan.txt",
+        "-" RUN_DIR "/plan-config.txt", "-" RUN_DIR "/plan-devices.txt", "-" RUN_DIR "/plan-run.txt",
+        "-" RUN_DIR "/devices.json", "-" RUN_DIR "/driver-options",
+        "-/var/lib/nodestrap/events.json", "-" RUN_DIR "/progress",
 };
 
 /* Names, modes, sizes and times for listing.txt, without contents. */

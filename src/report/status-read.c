@@ -206,6 +206,9 @@ int status_read(const Root *root, Status *ret) {
         json_t *joined = json_is_object(json) ? join_read(root) : NULL;
         if (joined)
                 json_object_set_new(json, "joined", joined);
+        _free_ char *ahead = NULL;
+        if (json_is_object(json) && root_read(root, READ_AHEAD_FILE, STATUS_MAX, &ahead, &size) >= 0)
+                json_object_set_new(json, "readAhead", json_loadb(ahead, size, 0, NULL));
         bool damaged = r >= 0 && !json_is_object(json);
         if (damaged)
                 json_decref(TAKE_PTR(json));

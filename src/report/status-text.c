@@ -295,9 +295,17 @@ static void head_show(View *v, const Root *root, const Status *s) {
                 join_show(&v->text, s->joined);
 }
 
+static void ahead_show(View *v, const json_t *ahead) {
+        if (ahead)
+                SAY(v, "read ahead: %lld MiB from the disk, %lld MiB were in memory already\n",
+                    json_integer_value(json_object_get(ahead, "bytesBrought")) >> 20,
+                    json_integer_value(json_object_get(ahead, "bytesPresent")) >> 20);
+}
+
 static void rest_show(View *v, const Status *s) {
         _free_ char *found = found_text(s), *critical = critical_text(s);
         longest_show(v, s->longest);
+        ahead_show(v, json_object_get(s->json, "readAhead"));
         SAY(v, "%s%splan %s, nodestrap %s%s%s\n", critical, found,
             *s->plan_id ? s->plan_id : "(none was made)", s->version, *s->booted_at ? ", booted " : "",
             s->booted_at);
