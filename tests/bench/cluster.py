@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """From power-on to a node that is Ready: the time of each stage, in a virtual machine, with a real kubelet and a real API server.
 
-usage: cluster.py --nodestrap FILE [--runs N] [--kube VERSION] [--keep DIR] [--only nodestrap|aws] [--disk MB/S[:IOPS]]
+usage: cluster.py --nodestrap FILE [--runs N] [--kube VERSION] [--keep DIR] [--only nodestrap|aws|unread] [--disk MB/S[:IOPS]] [--warm]
+                  [--read-ahead]
 
 The guest of tests/cluster boots alternately with kubelet's tokens by nodestrap and by the AWS CLI (--credential-plugin aws), N times each;
 shown are the medians, and in brackets what the stage took after the one before it. Zero is the start of QEMU. What kubelet asks comes from
 the API server's audit log, all else from systemd in the guest; the two clocks are put on one by asking the one for its time from the other.
 Below the stages stands what each unit has read from the disk until the node was Ready, with the page cache dropped as systemd begins.
---disk holds the root disk to so many megabytes a second, and to so many requests: a new EBS volume gives about 20 MB/s.
+--disk holds the root disk to so many megabytes a second, and to so many requests: a new EBS volume gives about 20 MB/s. --warm leaves the
+page cache as it is. --read-ahead compares boots with and without nodestrap-read-ahead.service ("unread") instead, by nodestrap's tokens;
+a line for each boot stands first, since an emulated drive that loses an answer costs a boot 15 s, which is mostly its file system's.
 It judges nothing: the guest's processors are emulated, and that makes programs that compute many times slower than those that wait.
 Needs root, as all guests of the tests.
 """
@@ -25,11 +28,11 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STAGES = [("kernel", "the kernel starts"), ("systemd", "systemd starts"), ("network", "the network is up"), ("config", "the config phase is done"),
           ("containerd", "containerd runs"), ("kubelet", "kubelet starts"), ("asked", "kubelet's first request"),
           ("registered", "the Node is registered"), ("ready", "the Node is Ready")]
-READERS = ["nodestrap-config", "nodestrap-devices", "nodestrap-run", "containerd", "kubelet"]
+READERS = ["nodestrap-read-ahead", "nodestrap-config", "nodestrap-devices", "nodestrap-run", "containerd", "kubelet"]
 GUEST = r"""#!/bin/bash
 # run: vmboot.sh -S trixie -d 2 -m 3G -t 900{packages}
 # kube: {kube}
-# tree: enabled kube containerd_version cold_cache io_accounting {words}
+# tree: enabled kube containerd_version io_accounting {words}
 # cluster: audit
 # spec: {{instance: {{localStorage: {{strategy: RAID0}}}}}}
 . /vmtest/cluster.sh
@@ -38,23 +41,27 @@ try "the Node is Ready" node_ready
 {{ echo '{{'; t network network-online.target ActiveEnterTimestampMonotonic; t config nodestrap-config ExecMainExitTimestampMonotonic
   t containerd containerd ActiveEnterTimestampMonotonic; t kubelet kubelet ExecMainStartTimestampMonotonic
   echo "\"systemd\": $(systemctl show -P UserspaceTimestampMonotonic) }}"; }} >out/times.json
-{{ echo '{{'; for unit in {readers}; do echo "\"$unit\": $(property $unit IOReadBytes),"; done
+{{ echo '{{'; for unit in {readers}; do n=$(property $unit IOReadBytes); [[ $n =~ ^[0-9]+$ ]] || n=0; echo "\"$unit\": $n,"; done
   read -r _ _ sectors _ </sys/block/vda/stat; echo "\"the root disk in all\": $((sectors * 512)) }}"; }} >out/read.json
-cp /run/nodestrap/status.json out/
+cp /run/nodestrap/status.json out/; cp /run/nodestrap/read-ahead.json out/ 2>/dev/null
 try "kubelet's tokens are {plugin}'s" grep -qE 'command: ("|/usr/bin/)?{plugin}' /var/lib/kubelet/kubeconfig
 try "the host's clock can be read" python3 clock.py >/dev/null
 finish
 """
+COLUMNS = {"nodestrap": "tokens by nodestrap", "aws": "tokens by aws", "unread": "nothing read ahead"}
 
 
-def boot(options, plugin):
+def boot(options, kind):
     """What the guest and the API server wrote down: dictionaries of stages, in seconds since power-on, and of bytes read."""
+    plugin = "aws" if kind == "aws" else "nodestrap"
+    words = ["host_clock"] + ["aws_plugin"] * (kind == "aws") + ["cold_cache"] * (not options.warm)
     with tempfile.TemporaryDirectory() as work:
         script = f"{work}/{plugin}.sh"
         with open(script, "w") as f:
             f.write(GUEST.format(plugin=plugin, kube=options.kube, readers=" ".join(READERS), packages=" -a awscli" if plugin == "aws" else "",
-                                 words="host_clock aws_plugin" if plugin == "aws" else "host_clock"))
-        done = subprocess.run([f"{TESTS}/run/cluster.sh", script], env=os.environ | slow(options.disk) | {"NODESTRAP": options.nodestrap, "KEEP": work},
+                                 words=" ".join(words)))
+        mask = {"NODESTRAP_TEST_APPEND": "systemd.mask=nodestrap-read-ahead.service"} if kind == "unread" else {}
+        done = subprocess.run([f"{TESTS}/run/cluster.sh", script], env=os.environ | slow(options.disk) | mask | {"NODESTRAP": options.nodestrap, "KEEP": work},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if "# SKIP" in done.stdout:
             print(f"power-on to Ready: not here, {done.stdout.split(': ', 1)[-1]}")
@@ -63,7 +70,7 @@ def boot(options, plugin):
             sys.exit(f"{plugin}:\n{done.stdout}")
         out = next(d for d, _, files in os.walk(work) if "times.json" in files)
         if options.keep:
-            subprocess.run(["cp", "-a", out, f"{options.keep}/{plugin}.{len(os.listdir(options.keep))}"], check=True)
+            subprocess.run(["cp", "-a", out, f"{options.keep}/{kind}.{len(os.listdir(options.keep))}"], check=True)
         with open(f"{out}/times.json") as f:
             times = {stage: usec / 1e6 for stage, usec in json.load(f).items()}
         with open(f"{out}/clock.json") as f:
@@ -112,20 +119,25 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--kube", default="1.37.0")
     parser.add_argument("--keep")
-    parser.add_argument("--only", choices=["nodestrap", "aws"])
+    parser.add_argument("--only", choices=COLUMNS)
+    parser.add_argument("--warm", action="store_true")
+    parser.add_argument("--read-ahead", action="store_true")
     parser.add_argument("--disk")
     options = parser.parse_args()
     options.nodestrap = os.path.abspath(options.nodestrap)
     if os.geteuid() != 0:
         print("power-on to Ready: not here, guests need root\n")
         return
-    plugins = [options.only] if options.only else ["nodestrap", "aws"]
+    plugins = [options.only] if options.only else ["nodestrap", "unread" if options.read_ahead else "aws"]
     took = {plugin: [] for plugin in plugins}
     for _ in range(options.runs):
         for plugin in plugins:
             took[plugin].append(boot(options, plugin))
+            if options.read_ahead:
+                at, read = took[plugin][-1]
+                print(plugin, *(f"{stage} {at[stage]:.2f}" for stage, _ in STAGES), *(f"{r}={n / 2**20:.0f}M" for r, n in read.items()), flush=True)
     disk = f", root disk {options.disk} MB/s" if options.disk else ""
-    rows = [(f"power-on to Ready, kubelet {options.kube}, of {options.runs}{disk}", *(f"tokens by {plugin}" for plugin in plugins))]
+    rows = [(f"power-on to Ready, kubelet {options.kube}, of {options.runs}{disk}", *(COLUMNS[plugin] for plugin in plugins))]
     for i, (stage, name) in enumerate(STAGES):
         row = [name]
         for plugin in plugins:
