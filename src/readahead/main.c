@@ -33,7 +33,7 @@
 #define TICK_MIN    (2 * USEC_PER_MSEC)
 #define TICK_MAX    (10 * USEC_PER_MSEC)
 #define LOOK        (100 * USEC_PER_MSEC)       /* between two looks for kubelet */
-#define QUIET       (10 * USEC_PER_MSEC)        /* a program may think between two of its reads */
+#define QUIET       (20 * USEC_PER_MSEC)        /* a program may think between two of its reads */
 #define NOISE       (5 * USEC_PER_MSEC)         /* of a latency: half of TICK_MAX */
 #define STUCK       (2 * USEC_PER_SEC)
 #define PRESSURE    30                  /* per cent, where the disk does not count its requests */
@@ -149,10 +149,12 @@ static bool others_wait(Reader *r) {
                 own += bytes_in(r, p->file, p->at, p->size) < p->size;
         }
         uint64_t now = now_usec();
-        if (numbers_read(d->inflight_fd, &reads, &writes) == 2)
-                d->busy_usec = reads + writes > own ? now : d->busy_usec;
-        else if (pressure(r) > PRESSURE)
+        bool busy = numbers_read(d->inflight_fd, &reads, &writes) == 2 ? reads + writes > own
+                                                                       : pressure(r) > PRESSURE;
+        if (busy) {
                 d->busy_usec = now;
+                d->depth = 1;           /* where others work, the queue stays short */
+        }
         return d->busy_usec > 0 && now - d->busy_usec < QUIET;
 }
 
@@ -325,11 +327,14 @@ static void list_read(Reader *r, const char *list) {
 
 static void tell(const Reader *r) {
         uint64_t end = now_usec();
-        printf("{\"beginUsec\": %ju, \"endUsec\": %ju, \"bytesBrought\": %ju, \"bytesPresent\": %ju, "
-               "\"ended\": \"%s\"}\n",
-               (uintmax_t)r->begin_usec, (uintmax_t)end, (uintmax_t)r->brought, (uintmax_t)r->present,
-               r->ended);
-        _free_ char *took = usec_text((int64_t)(end - r->begin_usec));
+        _free_ char *took = usec_text((int64_t)(end - r->begin_usec)),
+                    *text = xasprintf("{\"beginUsec\": %ju, \"endUsec\": %ju, \"bytesBrought\": %ju, "
+                                      "\"bytesPresent\": %ju, \"ended\": \"%s\"}\n",
+                                      (uintmax_t)r->begin_usec, (uintmax_t)end, (uintmax_t)r->brought,
+                                      (uintmax_t)r->present, r->ended);
+        int e = root_replace_volatile(r->root, READ_AHEAD_FILE, text, strlen(text), 0644);
+        if (e < 0)
+                log_line_errno(LOG_NOTICE, e, READ_AHEAD_FILE " cannot be written");
         log_info("%.1f MiB read ahead in %s, %.1f MiB were in memory already; ended by: %s",
                  (double)r->brought / (1 << 20), took, (double)r->present / (1 << 20), r->ended);
 }

@@ -62,7 +62,7 @@ for suite in bookworm trixie; do
         unit=$W/$suite/m/usr/lib/systemd/system; ln -s nodestrap-udev-net-manager@.service "$unit/nodestrap-udev-net-manager@eth0.service"
         while read -r level name; do
                 out=$(exposed "$W/$suite/m" "$level" "$name.service"); report $? "$suite: the exposure of $name is $level at most" "$out"
-        done <<<$'41 nodestrap-config\n56 nodestrap-devices\n58 nodestrap-run\n39 nodestrap-boot-hook\n35 nodestrap-network-settings\n40 nodestrap-udev-net-manager@eth0\n32 nodestrap-joined\n32 nodestrap-event\n32 nodestrap-power\n22 nodestrap-trim\n20 nodestrap-read-ahead'
+        done <<<$'41 nodestrap-config\n56 nodestrap-devices\n58 nodestrap-run\n39 nodestrap-boot-hook\n35 nodestrap-network-settings\n40 nodestrap-udev-net-manager@eth0\n32 nodestrap-joined\n32 nodestrap-event\n32 nodestrap-power\n22 nodestrap-trim\n31 nodestrap-read-ahead'
         sed '/^CapabilityBoundingSet/d' "$unit/nodestrap-run.service" >"$unit/control.service"; out=$(exposed "$W/$suite/m" 58 control.service)
         [ $? != 0 ]; report $? "$suite: control: with all capabilities nodestrap-run is above that" "$out"; rm "$unit/control.service" "$unit/nodestrap-udev-net-manager@eth0.service"
         for generation in 1 2 3; do
