@@ -8,7 +8,9 @@ usage: cluster.py --nodestrap FILE [--runs N] [--kube VERSION] [--keep DIR] [--o
 The guest of tests/cluster boots alternately with kubelet's tokens by nodestrap and by the AWS CLI (--credential-plugin aws), N times each;
 shown are the medians, and in brackets what the stage took after the one before it. Zero is the start of QEMU. What kubelet asks comes from
 the API server's audit log, all else from systemd in the guest; the two clocks are put on one by asking the one for its time from the other.
-Below the stages stands what each unit has read from the disk until the node was Ready, with the page cache dropped as systemd begins.
+Below the stages stands what each unit has read from the disk until the node was Ready, with the page cache dropped as systemd begins, and
+how long containerd, kubelet and any program at all stood still for want of a disk by then (pressure of io): load of this machine moves
+the stages, and these hardly.
 --disk holds the root disk to so many megabytes a second, and to so many requests: a new EBS volume gives about 20 MB/s. --warm leaves the
 page cache as it is. --read-ahead compares boots with and without nodestrap-read-ahead.service ("unread") instead, by nodestrap's tokens;
 a line for each boot stands first, since an emulated drive that loses an answer costs a boot 15 s, which is mostly its file system's.
@@ -37,12 +39,15 @@ GUEST = r"""#!/bin/bash
 # spec: {{instance: {{localStorage: {{strategy: RAID0}}}}}}
 . /vmtest/cluster.sh
 t() {{ echo "\"$1\": $(property "$2" "$3"),"; }}
+stalled() {{ sed -n 's/^some.*total=//p' "$1"; }}
 try "the Node is Ready" node_ready
 {{ echo '{{'; t network network-online.target ActiveEnterTimestampMonotonic; t config nodestrap-config ExecMainExitTimestampMonotonic
   t containerd containerd ActiveEnterTimestampMonotonic; t kubelet kubelet ExecMainStartTimestampMonotonic
   echo "\"systemd\": $(systemctl show -P UserspaceTimestampMonotonic) }}"; }} >out/times.json
 {{ echo '{{'; for unit in {readers}; do n=$(property $unit IOReadBytes); [[ $n =~ ^[0-9]+$ ]] || n=0; echo "\"$unit\": $n,"; done
   read -r _ _ sectors _ </sys/block/vda/stat; echo "\"the root disk in all\": $((sectors * 512)) }}"; }} >out/read.json
+{{ echo '{{'; for unit in containerd kubelet; do echo "\"$unit\": $(stalled /sys/fs/cgroup$(property $unit ControlGroup)/io.pressure),"; done
+  echo "\"any program\": $(stalled /proc/pressure/io) }}"; }} >out/stalled.json
 cp /run/nodestrap/status.json out/; cp /run/nodestrap/read-ahead.json out/ 2>/dev/null
 try "kubelet's tokens are {plugin}'s" grep -qE 'command: ("|/usr/bin/)?{plugin}' /var/lib/kubelet/kubeconfig
 try "the host's clock can be read" python3 clock.py >/dev/null
@@ -52,7 +57,7 @@ COLUMNS = {"nodestrap": "tokens by nodestrap", "aws": "tokens by aws", "unread":
 
 
 def boot(options, kind):
-    """What the guest and the API server wrote down: dictionaries of stages, in seconds since power-on, and of bytes read."""
+    """What was written down: dictionaries of stages, in seconds since power-on, of bytes read and of seconds that programs stood still."""
     plugin = "aws" if kind == "aws" else "nodestrap"
     words = ["host_clock"] + ["aws_plugin"] * (kind == "aws") + ["cold_cache"] * (not options.warm)
     with tempfile.TemporaryDirectory() as work:
@@ -60,8 +65,8 @@ def boot(options, kind):
         with open(script, "w") as f:
             f.write(GUEST.format(plugin=plugin, kube=options.kube, readers=" ".join(READERS), packages=" -a awscli" if plugin == "aws" else "",
                                  words=" ".join(words)))
-        mask = {"NODESTRAP_TEST_APPEND": "systemd.mask=nodestrap-read-ahead.service"} if kind == "unread" else {}
-        done = subprocess.run([f"{TESTS}/run/cluster.sh", script], env=os.environ | slow(options.disk) | mask | {"NODESTRAP": options.nodestrap, "KEEP": work},
+        kernel = {"NODESTRAP_TEST_APPEND": "psi=1" + " systemd.mask=nodestrap-read-ahead.service" * (kind == "unread")}
+        done = subprocess.run([f"{TESTS}/run/cluster.sh", script], env=os.environ | slow(options.disk) | kernel | {"NODESTRAP": options.nodestrap, "KEEP": work},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if "# SKIP" in done.stdout:
             print(f"power-on to Ready: not here, {done.stdout.split(': ', 1)[-1]}")
@@ -77,8 +82,10 @@ def boot(options, kind):
             clock = json.load(f)
         with open(f"{out}/read.json") as f:
             read = json.load(f)
+        with open(f"{out}/stalled.json") as f:
+            stalled = {who: usec / 1e6 for who, usec in json.load(f).items()}
         times |= {"kernel": 0} | {stage: at - clock["offset"] for stage, at in asked(f"{out}/cluster/audit").items()}
-        return {stage: at - clock["on"] for stage, at in times.items()}, read
+        return {stage: at - clock["on"] for stage, at in times.items()}, read, stalled
 
 
 def slow(disk):
@@ -134,20 +141,23 @@ def main():
         for plugin in plugins:
             took[plugin].append(boot(options, plugin))
             if options.read_ahead:
-                at, read = took[plugin][-1]
-                print(plugin, *(f"{stage} {at[stage]:.2f}" for stage, _ in STAGES), *(f"{r}={n / 2**20:.0f}M" for r, n in read.items()), flush=True)
+                at, read, stalled = took[plugin][-1]
+                print(plugin, *(f"{stage} {at[stage]:.2f}" for stage, _ in STAGES), *(f"{r}={n / 2**20:.0f}M" for r, n in read.items()),
+                      *(f"{who} stood {s:.2f}" for who, s in stalled.items()), flush=True)
     disk = f", root disk {options.disk} MB/s" if options.disk else ""
     rows = [(f"power-on to Ready, kubelet {options.kube}, of {options.runs}{disk}", *(COLUMNS[plugin] for plugin in plugins))]
     for i, (stage, name) in enumerate(STAGES):
         row = [name]
         for plugin in plugins:
-            at = statistics.median(run[stage] for run, _ in took[plugin])
-            step = statistics.median(run[stage] - (run[STAGES[i - 1][0]] if i else 0) for run, _ in took[plugin])
+            at = statistics.median(run[stage] for run, *_ in took[plugin])
+            step = statistics.median(run[stage] - (run[STAGES[i - 1][0]] if i else 0) for run, *_ in took[plugin])
             row.append(f"{at:.2f} s  (+{step:.2f})")
         rows.append(row)
     for reader in [*READERS, "the root disk in all"]:
         rows.append([f"read by {reader}" if reader in READERS else f"read from {reader}",
-                     *(f"{statistics.median(read[reader] for _, read in took[plugin]) / 2**20:.1f} MiB" for plugin in plugins)])
+                     *(f"{statistics.median(read[reader] for _, read, _ in took[plugin]) / 2**20:.1f} MiB" for plugin in plugins)])
+    for who in took[plugins[0]][0][2]:
+        rows.append([f"{who} stood still", *(f"{statistics.median(stalled[who] for *_, stalled in took[plugin]):.2f} s" for plugin in plugins)])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))).rstrip())
