@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Executors of devices, of the lock between phases (devices-lock.c), of kubelet files (state.c), and of a
- * failed node (node-precheck.c, taint.c). Functions with a Work run on a thread and check whether anything is
+/* Executors of devices, of the lock between phases (devices-lock.c), of kubelet files (state.c), of a warm
+ * pool (pool.c), and of a failed node (node-precheck.c, taint.c). Functions with a Work run on a thread and check whether anything is
  * to do: > 0 done, 0 unchanged, < 0 after work_fail(). */
 #include "apply/work.h"
 #include "base/root.h"
@@ -10,7 +10,7 @@
 WorkFunction sysctl_work, tuning_work, pages_work, module_work, machine_work, efa_work, devices_work,
         driver_work, versions_work, fabric_work, license_work, health_work, prove_work, mig_mode_work,
         partition_work, clocks_work, nodes_work, list_work, cdi_work, channel_work, imex_work, turn_work,
-        state_work, register_work, taint_work;
+        state_work, pool_work, register_work, taint_work;
 /* 1: it has the value; 0; or a negative errno. *ret_have: the current value, a new string. */
 _must_check_ _nonnull_ int sysctl_has(const Root *root, const Action *a, const char *path, char **ret_have);
 /* 1: as the action wants; 0; or a negative errno. *ret_have: how many exist. */

@@ -69,6 +69,7 @@ const Executor executors[_ACTION_MAX] = {
         [ACTION_MAKE_NODES]      = WORK(nodes_work, CAUSE_DRIVER, NULL),
         [ACTION_MAKE_CHANNEL]    = WORK(channel_work, CAUSE_IMEX, NULL),
         [ACTION_AWAIT_IMEX]      = WORK(imex_work, CAUSE_IMEX, NULL, .waits = true),
+        [ACTION_CHECK_POOL]      = { .work = pool_work, .course = &work_course, .overdue = CAUSE_DEADLINE },
         [ACTION_CHECK_NODE]      = THREAD(register_check, register_work, work_course, .given = taint_reason,
                                           .overdue = CAUSE_API_SILENT),
         [ACTION_TAINT_NODE]      = THREAD(taint_check, taint_work, work_course, .given = taint_reason,

@@ -108,7 +108,10 @@ static void task_worked(Task *t, Job *j) {
         if (j->result < 0)
                 (void)task_fail(t, j->result, j->work.cause ?: CAUSE_INTERNAL, "%s",
                                 j->work.text ?: strerror(-j->result));
-        else
+        else if (j->work.skips) {
+                t->result->end_usec = now_usec();
+                task_skip(t, TAKE_PTR(j->work.text), false);
+        } else
                 task_end(t, j->result > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
 }
 

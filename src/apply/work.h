@@ -22,7 +22,8 @@ struct Work {                           /* owned by the thread, which may outliv
         struct Files *files;    /* of files.c; or NULL */
         struct Pruning *pruning; /* of manifest.c, over all batches; or NULL */
         Cause cause;            /* of a failure */
-        char *text;             /* its message */
+        char *text;             /* its message, or */
+        bool skips;             /* the reason to skip this action and its dependents */
         int turn_fd;            /* for Results.turn_fd, or 0 */
         json_t *found;          /* for Result.found, also after a failure; or NULL */
         Diag warnings;          /* added to the diag of the run */

@@ -39,6 +39,17 @@ _nonnull_ void imds_know(Imds *i, const char *path, const void *data, size_t siz
 _must_check_ _nonnull_ int imds_verify_identity(Imds *i, const char *certificates, char **ret_account,
                                                 char **ret_region, Diag *diag);
 
+/* What autoscaling/target-lifecycle-state means for this boot. */
+typedef enum PoolState {
+        POOL_NONE,      /* no warm pool has the instance, or no Auto Scaling group: the node joins */
+        POOL_PREPARES,  /* a warm pool prepares it: it stops, and joins in the boot after that */
+        POOL_RESUMES,   /* the same, but no boot follows: it goes on running, or hibernates */
+        POOL_UNKNOWN,   /* no answer, or another word */
+} PoolState;
+/* By a client of its own, with 3 s: no answer of an earlier process counts. *ret: the state, or why it is
+ * unknown; NULL: there is none. The caller frees it. */
+_must_check_ _nonnull_ PoolState imds_pool_state(char **ret);
+
 typedef enum AwsService { AWS_EC2, AWS_STS, _AWS_SERVICE_MAX } AwsService;
 
 /* conf/partitions.csv */

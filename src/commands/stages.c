@@ -313,7 +313,9 @@ static int detect(Run *run) {
                 .strict_node_name = o->strict_node_name,
                 .name_again = run_changes_machine(run) && !does_devices_alone(o) && run->tried.n == 0,
                 .turns = run_changes_machine(run) ? run->root : NULL,
-                .storage = !o->skip_run, .disks_timeout_usec = waits ? DISKS_USEC : 0,
+                .storage = !o->skip_run,
+                .pool = run->imds && !o->skip_run && o->name == PROGRAM_NODESTRAP,   /* nodeadm always joins */
+                .disks_timeout_usec = waits ? DISKS_USEC : 0,
                 .volumes_timeout_usec = waits ? VOLUMES_USEC : 0,
         };
         return host_detect(run->root, run->config, &options, &run->host, &run->diag);

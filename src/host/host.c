@@ -89,6 +89,23 @@ static void find_eni_limits(const HostOptions *options, Host *h) {
                 h->eni_limits_why = xstrdup(why);
 }
 
+/* The node joins where this is unknown, or where no boot follows. Else an instance in service might never
+ * join, at full cost and without a sign. A wrong Node of a stopped instance is NotReady, and so can be seen. */
+static void find_pool(const HostOptions *options, Host *h, Diag *diag) {
+        if (options->pool && !h->modelled)
+                h->pool = imds_pool_state(&h->pool_text);
+        if (h->pool == POOL_RESUMES)
+                diag_warn(diag, "warm-pool-resumes",
+                          "no boot follows %s, so the node joins now, before it is in service; set the pool "
+                          "state Stopped",
+                          h->pool_text);
+        else if (h->pool == POOL_UNKNOWN)
+                diag_warn(diag, "warm-pool-unknown",
+                          "%s; the node joins. If a warm pool prepares the instance, run kubectl delete node "
+                          "NAME when it has stopped",
+                          h->pool_text);
+}
+
 static void add_address(char ***addresses, const struct sockaddr *a) {
         char text[INET6_ADDRSTRLEN] = "";
         const void *bytes =
@@ -139,6 +156,7 @@ int host_detect(const Root *root, const Config *config, const HostOptions *optio
         if (r < 0)
                 return r;
         find_eni_limits(options, h);
+        find_pool(options, h, diag);
         r = find_api_servers(config, options, h, diag);
         if (r < 0)
                 return r;
@@ -156,7 +174,7 @@ Host *host_free(Host *h) {
         FREE_ALL(i->id, i->type, i->region, i->zone, i->domain, i->mac, i->ipv4, i->ipv6,
                  i->private_dns_name, h->name_before, h->product_name, h->kernel, h->arch,
                  h->kubelet_version, h->containerd_version, h->driver_version, h->eni_limits_why,
-                 h->image_credential_provider, h->gpus.doubt, h->gpus.unread, h->gpus.mig_default);
+                 h->image_credential_provider, h->pool_text, h->gpus.doubt, h->gpus.unread, h->gpus.mig_default);
         for (PciDevice *d = h->pci; d < h->pci + h->n_pci; d++)
                 FREE_ALL(d->address, d->driver);
         for (size_t k = 0; k < h->n_shortfalls; k++)

@@ -292,6 +292,8 @@ typedef struct Host {
         const InstanceType *type;       /* NULL: not in the table */
         bool eni_limits_known; unsigned max_enis, addresses_per_eni;    /* from the table or EC2 */
         char *eni_limits_why;           /* why they are not known, or NULL */
+        PoolState pool;                 /* POOL_NONE without HostOptions.pool */
+        char *pool_text;                /* from imds_pool_state() */
         unsigned cpus;
         Neuron neuron;
         uint64_t memory_bytes;          /* MemTotal; in a model of the table; 0: not known */
@@ -357,6 +359,7 @@ typedef struct HostOptions {            /* of `plan`; NULL: of this machine */
         bool name_again;                /* ask again for an assumed name */
         const Root *turns;              /* Ec2.turns */
         bool storage;                   /* look at the contents of disks to use */
+        bool pool;                      /* ask whether a warm pool prepares the instance */
         uint64_t disks_timeout_usec;    /* wait for expected disks; 0: do not wait */
         uint64_t volumes_timeout_usec;  /* wait for volumes; at least as long */
         uint64_t answer_timeout_usec;   /* wait for all contents together; 0: 40 s */

@@ -366,6 +366,7 @@ static const ActionRow rows[_ACTION_MAX] = {
         [ACTION_MAKE_CHANNEL]    = { "make-channel",    &plain,           30, ASKS_KERNEL },
         [ACTION_AWAIT_IMEX]      = { "await-imex",      &plain,          180, ASKS_NEEDS,
                 NEEDS({ NEED_PROGRAM, "nvidia-imex-ctl", CAUSE_IMEX }), TAKES(5000) },
+        [ACTION_CHECK_POOL]      = { "check-pool",      &plain,           15, ASKS_KERNEL },
         [ACTION_CHECK_NODE]      = { "check-node",      &plain,          120, ASKS_NEEDS,
                 NEEDS({ NEED_LIBRARY, "libcurl.so.4", CAUSE_UNIT }) },
         [ACTION_TAINT_NODE]      = { "taint-node",      &taints,    DISK_SEC, ASKS_KERNEL },

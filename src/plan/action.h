@@ -52,6 +52,7 @@ typedef enum ActionType {
         ACTION_MAKE_NODES,      /* target: "/dev/nvidia*"; the kernel makes none of them */
         ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0" */
         ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
+        ACTION_CHECK_POOL,      /* target: "warm-pool"; with: its state; skipped as long as it holds */
         ACTION_CHECK_NODE,      /* target: TAINT_KEY; with: instance id; no old Node without taint */
         ACTION_TAINT_NODE,      /* target: TAINT_FILE; for a failure of after_any, or a clique; node */
         ACTION_REMOVE_FILE,     /* target: path of a file, link or empty directory */

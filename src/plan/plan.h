@@ -68,5 +68,6 @@ _malloc_ _nonnull_ char *plan_page(const char *title, const char *of, const Diag
 json_t *plan_to_json(const Plan *plan);
 
 #define CLIQUE_KEY  "nvidia.com/gpu.clique"     /* label of NVIDIA/k8s-device-plugin, which takes it over */
+#define POOL_CHECK  "warm-pool"                 /* target of check-pool */
 #define TAINT_KEY   "nodestrap/unhealthy"       /* taint and label; the value is the word of the cause */
 

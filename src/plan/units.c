@@ -102,6 +102,20 @@ static void plan_watch(Plan *plan) {
         after_devices(plan, a, false);
 }
 
+/* Asks again when all else is over, since an instance may enter service while it boots. What comes behind it in
+ * the plan depends on it: it looks at a Node, or leaves marks of one. */
+static const char *plan_pool(Plan *plan, const Host *host) {
+        if (host->pool != POOL_PREPARES)
+                return NULL;
+        Action *a = plan_add(plan, ACTION_CHECK_POOL, PHASE_RUN, "kubelet", POOL_CHECK,
+                             "keep kubelet down while the warm pool prepares");
+        a->with = xstrdup(host->pool_text);
+        for (const Action *before = plan->actions; before < a; before++)
+                if (before->phase != PHASE_CONFIG)
+                        action_after_any(a, before->id);
+        return a->id;
+}
+
 /* Also if a failure keeps kubelet down: an earlier run of this boot may have left a taint. */
 static void plan_taint(Plan *plan, const Config *config, const Host *host) {
         /* Only racks have cliques, and only the fabric gate finds them. */
@@ -184,6 +198,8 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
                 containerd->with = xstrdup(socket);
         plan_sandbox_image(plan, config, host, soci);
         plan_watch(plan);
+        const char *pool = plan_pool(plan, host);
+        size_t rest = plan->n;
         plan_check_node(plan, config, host);
         plan_taint(plan, config, host);
         const char *forget = plan_state(plan, config, host);
@@ -195,6 +211,8 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
         kubelet->unit.no_swap = plan_kubelet_switch(plan, "failSwapOn", true);
         kubelet->unit.defaults = plan_kubelet_switch(plan, "protectKernelDefaults", false);
         action_after(kubelet, "write-file:" KUBELET_TURN);
+        for (; pool && rest < plan->n; rest++)
+                action_after(&plan->actions[rest], pool);
 }
 
 void plan_units(Plan *plan, const Config *config, const Host *host) {

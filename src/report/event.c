@@ -292,6 +292,8 @@ void condition_of_start(const Root *root) {
 void condition_of_run(const Root *root, const Status *status) {
         bool earlier,
                 typed = root_is_host(root) && !verdict_is_of_unit() && !streq(status->verdict, "failed");
+        if (status_pool(status))
+                return;                 /* kubelet is down, so no Node has anything to say */
         if (is_final(status) && (condition_is_known(root, &earlier) || condition_waits(root) || typed))
                 condition_tell(root, status);
 }

@@ -96,7 +96,7 @@ static char *gauges_make(const StatusJoin *joined, const JoinOutcome *o, const V
         _free_ char *labels = xasprintf("{verdict=\"%s\",code=\"%s\"}", v->word, v->code);
         Text t = {};
         add_gauge(&t, "joined", "1 if this node had joined its cluster when the wait for it ended", labels,
-                  v->exit_code == EXIT_DONE || o->cause == CAUSE_DEVICES);
+                  (v->exit_code == EXIT_DONE && !o->text) || o->cause == CAUSE_DEVICES);
         if (o->expected)
                 add_devices(&t, o);
         add_seconds(&t, joined->registered_usec, "registered_seconds",
@@ -129,6 +129,8 @@ static char *join_last_line(const JoinReport *join, const Verdict *v, const Stat
         if (v->exit_code != EXIT_DONE)
                 return xasprintf("nodestrap: %s (%d %s) at %s: %s", v->word, (int)v->exit_code, v->code,
                                  v->step, v->text);
+        if (v->text)
+                return xasprintf("nodestrap: ok: %s", v->text);
         _free_ char *times = times_text(joined, false);
         return xasprintf("nodestrap: ok: Node %s of cluster %s is %s: %s after the kernel started (this "
                          "check: %u request%s, %.2f s)",
@@ -177,7 +179,10 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
 
 void join_show(Text *t, const StatusJoin *joined) {
         _free_ char *times = times_text(joined, false);
-        if (streq(joined->verdict, "ok"))
+        bool ok = streq(joined->verdict, "ok");
+        if (ok && *joined->text)
+                return;                 /* a warm pool: the line of init says so */
+        if (ok)
                 text_add(t, "joined: %s after the kernel started (node %s of cluster %s)\n", times,
                        *joined->node ? joined->node : "?", *joined->cluster ? joined->cluster : "?");
         else

@@ -105,32 +105,36 @@ bool outlook_has_init(const Root *root) {
         return locks_are_held(root) || units_have_work(root, false);
 }
 
-/* This boot has failed, and kubelet has had no turn. */
-static bool failure_read(const Root *root, Status *ret) {
+/* This boot has failed, or prepares a warm pool, and kubelet has had no turn. */
+static bool end_read(const Root *root, Status *ret) {
         _free_ char *boot_id = NULL;
         return root_exists(root, KUBELET_TURN) <= 0 && status_read(root, ret) >= 0 &&
                root_boot_id(root, &boot_id) >= 0 && streq(ret->boot_id, boot_id) &&
-               streq(ret->verdict, "failed");
+               (streq(ret->verdict, "failed") || status_pool(ret));
 }
 
 /* Only the first line: output of a unit follows it. */
-static void take_failure(const Status *s, JoinOutcome *ret) {
-        ret->cause = CAUSE_INIT;
-        RENEW(ret->text,
+static void take_end(const Status *s, JoinOutcome *ret) {
+        const char *pool = status_pool(s);
+        ret->cause = pool ? CAUSE_NONE : CAUSE_INIT;
+        if (pool)
+                RENEW(ret->text, xstrdup(pool));
+        else
+                RENEW(ret->text,
               xasprintf("kubelet is not started, because nodestrap init has failed (%lld %s at %s): %.*s; "
                         "after the repair, run nodestrap init or reboot; see nodestrap status",
                         (long long)s->exit, s->code, s->step, (int)strcspn(s->text, "\n"), s->text));
 }
 
-/* Called once a second, so it asks systemd only after a failure. */
+/* Called once a second, so it asks systemd only after such an end. */
 bool outlook_is_lost(const Root *root, JoinOutcome *ret) {
-        _cleanup_(status_done) Status before = {}, failure = {};
-        if (!failure_read(root, &before) || locks_are_held(root) || units_have_work(root, true))
+        _cleanup_(status_done) Status before = {}, end = {};
+        if (!end_read(root, &before) || locks_are_held(root) || units_have_work(root, true))
                 return false;
         /* again: init may have ended and written in between */
-        if (!failure_read(root, &failure))
+        if (!end_read(root, &end))
                 return false;
-        take_failure(&failure, ret);
+        take_end(&end, ret);
         return true;
 }
 

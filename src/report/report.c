@@ -60,7 +60,8 @@ static const char *phase_of_error(const char *phases, ExitCode code) {
 }
 
 static Verdict verdict_make(const Report *report) {
-        const Result *failed = report->results ? results_first_failure(report->results) : NULL;
+        const Result *failed = report->results ? results_first_failure(report->results) : NULL,
+                     *pool = report_result(report, ACTION_CHECK_POOL, POOL_CHECK);
         const Diagnostic *error = diag_first_error(report->diag);
         Cause cause = failed ? failed->cause : error ? error->cause : CAUSE_NONE;
         Verdict v = { .word = failed || error ? "failed" : "ok", .code = cause_word(cause),
@@ -71,6 +72,9 @@ static Verdict verdict_make(const Report *report) {
                 v.step = failed->action->id;
                 v.phase = phase_to_string(failed->action->phase);
                 v.text = failure_text(report->results, failed);
+        } else if (pool && pool->outcome == OUTCOME_SKIPPED && !error) {
+                v.step = pool->action->id;
+                v.text = xstrdup(pool->text);
         } else if (error) {
                 v.step = report->step ?: "start";
                 v.phase = phase_of_error(report->phases, v.exit_code);
@@ -94,6 +98,8 @@ static char *last_line(const Verdict *v, const Report *report, double seconds) {
                unchanged = r ? results_count(r, OUTCOME_UNCHANGED) : 0;
         size_t skipped = r ? results_count(r, OUTCOME_SKIPPED) : 0;
         _free_ char *left_out = skipped > 0 ? xasprintf(", %zu skipped", skipped) : xstrdup("");
+        if (v->text)
+                return xasprintf("nodestrap: ok: %s", v->text);
         if (done == 0)
                 return xasprintf(
                         "nodestrap: ok: nothing to change, %zu of %zu steps were so already%s (%s, %.2f s)",

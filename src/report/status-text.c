@@ -261,6 +261,7 @@ static void trouble_show(View *v, const Root *root, const char *word, int64_t ex
 /* The verdict of the boot, and failures so far. true: there are some. */
 static bool verdict_show(View *v, const Root *root, const Status *s) {
         const StatusJoin *joined = status_not_joined(s);
+        const char *pool = status_pool(s);
         bool ended = ONE_OF(s->verdict, "failed", "tainted");
         bool failed = ended || (*s->code && !streq(s->code, "OK"));
         if (streq(s->verdict, "unfinished") && (!s->runs || !s->runs->phases)) {
@@ -274,7 +275,7 @@ static bool verdict_show(View *v, const Root *root, const Status *s) {
         }
         if (!ended) {
                 word_show(v, *s->verdict ? s->verdict : "unfinished", 0);
-                SAY(v, ": ");
+                SAY(v, ": %s%s", pool ?: "", pool ? "\n" : "");
         }
         if (failed) {
                 trouble_show(v, root, ended ? s->verdict : "failed so far", s->exit, s->code, s->step,

@@ -116,6 +116,10 @@ const StatusJoin *status_not_joined(const Status *s) {
         return s->joined && streq(s->joined->verdict, "failed") && streq(s->verdict, "ok") ? s->joined : NULL;
 }
 
+const char *status_pool(const Status *s) {
+        return streq(s->verdict, "ok") && startswith(s->step, "check-pool:") ? s->text : NULL;
+}
+
 bool join_lacks_devices(const StatusJoin *joined) {
         return streq(joined->code, cause_word(CAUSE_DEVICES));
 }

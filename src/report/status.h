@@ -120,6 +120,8 @@ _nonnull_ StatusRun *status_run(const Status *s, const char *phases);
 _nonnull_ StatusRun *status_last(const Status *s, const char *phase);
 /* The wait of a boot that went well by itself, and whose node the cluster lacks or has not Ready; or NULL. */
 _nonnull_ const StatusJoin *status_not_joined(const Status *s);
+/* Of a boot that went well, and left kubelet down for a warm pool: the sentence; or NULL. */
+_nonnull_ const char *status_pool(const Status *s);
 /* Has the node joined, without all its devices? */
 _nonnull_ bool join_lacks_devices(const StatusJoin *joined);
 /* The devices that init counted, for JoinTask; NULL: no run phase has ended yet. */
@@ -215,8 +217,8 @@ _nonnull_ json_t *progress_read(const Root *root);
 /* Does init run now, or will a unit of this boot run it? */
 _must_check_ _nonnull_ bool outlook_has_init(const Root *root);
 struct JoinOutcome;
-/* true: init has failed and will not run again in this boot, so kubelet does not start. Replaces cause and
- * text of ret. */
+/* true: init has failed, or prepares a warm pool (CAUSE_NONE), and will not run again in this boot, so kubelet
+ * does not start. Replaces cause and text of ret. */
 _must_check_ _nonnull_ bool outlook_is_lost(const Root *root, struct JoinOutcome *ret);
 _nonnull_ void ongoing_done(Ongoing *ongoing);
 /* status.json and current work. If no init has ended: empty on the machine itself or with any, else -ENOENT.

@@ -21,6 +21,11 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
         return 0;
 }
 
+PoolState imds_pool_state(char **ret) {
+        *ret = NULL;
+        return POOL_NONE;
+}
+
 int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag) {
         (void)ec2, (void)asks_ec2, (void)diag;
         return 0;

@@ -40,6 +40,14 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
         return -ENOENT;
 }
 
+static PoolState pool_state;
+static const char *pool_text;
+
+PoolState imds_pool_state(char **ret) {
+        *ret = xstrdup_or_null(pool_text);
+        return pool_state;
+}
+
 /* fork(2): how often, and with how many threads at most. */
 static unsigned forks, threads_at_fork;
 static bool waits_for_fork;             /* EC2 answers only then, or after a second */
@@ -608,6 +616,30 @@ TEST(asked_once_each) {
 }
 
 /* A child of a process with threads has their locks, held for ever: of malloc, of dlopen. */
+TEST(a_warm_pool_is_asked_for_where_it_matters) {
+        const struct { PoolState state; const char *text, *warning; } cases[] = {
+                { POOL_NONE, NULL, NULL },
+                { POOL_PREPARES, "Warmed:Stopped", NULL },
+                { POOL_RESUMES, "Warmed:Running", "warm-pool-resumes" },
+                { POOL_UNKNOWN, "no answer", "warm-pool-unknown" },
+        };
+        for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+                RUN(r, "m5-large");
+                Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
+                size_t c = i / 2;
+                pool_state = cases[c].state;
+                pool_text = cases[c].text;
+                r.options.imds = &imds;
+                r.options.pool = i % 2;
+                run_ok(&r);
+                ASSERT_EQ(r.host->pool, i % 2 ? cases[c].state : POOL_NONE);
+                bool warns = i % 2 && cases[c].warning;
+                ASSERT_EQ(diag_count(&r.diag, true), warns);
+                if (warns)
+                        ASSERT_STREQ(r.diag.items[0].code, cases[c].warning);
+        }
+}
+
 TEST(nothing_forks_while_the_name_is_asked_for) {
         RUN(r, "stores");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };

@@ -1126,6 +1126,29 @@ TEST(joins_with_a_taint) {
         strv_free(flags);
 }
 
+/* What would register the node, or leave a mark of that, waits until the instance has left its pool. */
+TEST(a_warm_pool_keeps_kubelet_down) {
+        BOX(b, "p5.48xlarge");
+        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
+        b.s.host.pool = POOL_RESUMES;
+        ASSERT_TRUE(!plan_find(sample_plan(&b.s), "check-pool:warm-pool"));
+        _free_ char *id = xstrdup(b.s.plan->id);
+        b.s.host.pool = POOL_PREPARES;
+        b.s.host.pool_text = (char *)"Warmed:Stopped";
+        sample_plan(&b.s);
+        ASSERT_TRUE(!streq(b.s.plan->id, id));
+        const Action *pool = action(&b, "check-pool:warm-pool");
+        ASSERT_STREQ(pool->with, "Warmed:Stopped");
+        const char *const behind[] = { CHECK_NODE, "taint-node:" TAINT_FILE, "write-file:" KUBELET_TURN, "start-unit:kubelet.service" };
+        for (size_t i = 0; i < ARRAY_SIZE(behind); i++)
+                ASSERT_TRUE(strv_contains(action(&b, behind[i])->after, pool->id));
+        /* a failure is one in this boot, too */
+        for (size_t i = 0; i < b.s.plan->n; i++)
+                if (plan_is_device_step(&b.s.plan->actions[i]))
+                        ASSERT_TRUE(strv_contains(pool->after_any, b.s.plan->actions[i].id));
+        ASSERT_TRUE(strv_contains(pool->after_any, "start-unit:containerd.service"));
+}
+
 static bool label_has_no_effect(const Box *b, const char *why) {
         for (size_t i = 0; i < b->s.plan->warnings.n; i++)
                 if (strstr(b->s.plan->warnings.items[i].text, why) && strstr(b->s.plan->warnings.items[i].path ?: "", "imex.label"))

@@ -71,6 +71,8 @@ static void look(void) {
         ASSERT_TRUE(!lost_after(root, 0));
         put(root, RUN_DIR "/status.json", STATUS("failed", "this"));
         ASSERT_TRUE(lost_after(root, 1));
+        put(root, RUN_DIR "/status.json", "{\"bootId\": \"this\", \"verdict\": \"ok\", \"step\": \"check-pool:warm-pool\", \"text\": \"prepared\"}");
+        ASSERT_TRUE(lost_after(root, 1));
         put(root, KUBELET_TURN, "");
         ASSERT_TRUE(!lost_after(root, 0));
 }

@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# metadata: autoscaling/target-lifecycle-state Warmed:Stopped
+# spec: {failurePolicy: join-tainted}
+# tree: enabled joined_enabled kubelet_enabled api
+# console: NODESTRAP verdict=ok code=OK step=check-pool:warm-pool
+# console: NODESTRAP verdict=ok code=OK step=- .*phases=devices,run
+# console-lacks: NODESTRAP verdict=(failed|tainted)
+# A warm pool prepares the instance. The first boot does all but start kubelet, though the image enables it, and ends well. The second one
+# is in service, and joins.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+
+STATE=/vmtest/imds/latest/meta-data/autoscaling/target-lifecycle-state SAYS='prepared for the warm pool (Warmed:Stopped); the node joins at its next start'
+status() { python3 -c 'import json, sys; print(*(json.load(open("/run/nodestrap/status.json"))[k] for k in sys.argv[1:]))' "$@"; }
+# shellcheck disable=SC2046 # sources are words
+again() { nodestrap init --skip config $(sources) 2>out/again; }
+asked() { ! grep -E '/api/v1/(nodes|namespaces)' out/kube.log; }
+spec() { printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {instance: {sysctl: {%s: "1"}}}\n' "$1" >/etc/eks/nodeadm.d/51-spec.yaml; }
+ended() { is "$(property nodestrap-joined ActiveState) $(property nodestrap-joined Result)" "inactive success"; }
+waits() { nodestrap wait --timeout 5m 2>out/wait && tail -1 out/wait | grep -F "nodestrap: ok: $SAYS"; }
+in_the_pool() {
+        try "nodestrap-run.service is active" active nodestrap-run
+        try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend)" ''
+        try "the boot is over" is "$(cat out/state)" running
+        try "containerd runs" active containerd
+        try "kubelet was never started" never_started
+        try "the verdict is well" is "$(status verdict code exit step)" "ok OK 0 check-pool:warm-pool"
+        try "status says what comes" is "$(nodestrap status | head -1)" "ok: $SAYS"
+        try "the unit that waits for the node has ended well" eventually ended
+        try "wait ends at once, and well" waits
+        try "the cluster was asked for nothing" asked
+        try "and there is nothing to send" no test -e /run/nodestrap/events
+        systemctl start kubelet
+        try "a person who starts kubelet starts none" never_started
+        spec net.ipv4.no_such_setting
+        try "a device that fails is a failure here, too" no again
+        try "with its code" is "$(status verdict code)" "failed ESYSCTL"
+        try "kubelet was not started with a taint" never_started
+        try "and nothing remembers one" no test -e /var/lib/nodestrap/tainted
+        spec net.ipv4.ip_forward
+        try "after the repair" again
+        try "the instance is prepared" is "$(status verdict step)" "ok check-pool:warm-pool"
+}
+if [ "$VMTEST_BOOT" = 1 ]; then
+        in_the_pool >out/first
+        printf InService >$STATE
+        systemctl reboot
+        exit
+fi
+cat out/first
+try "in service: nodestrap-run.service is active" active nodestrap-run
+try "the verdict is well" is "$(status verdict code exit step)" "ok OK 0 None"
+try "kubelet runs" active kubelet
+try "it was started once" starts 1
+try "without a taint" no grep -q unhealthy /run/recording-kubelet/argv
+try "the unit that waits for the node is at work" active nodestrap-joined
+try "status has no word of the pool" sh -c "! nodestrap status | grep 'warm pool'"
+printf Warmed:Stopped >$STATE
+kubelet=$(property kubelet MainPID)
+try "a scale-in puts the instance back: a run" again
+try "leaves kubelet alone" is "$(property kubelet MainPID)" "$kubelet"
+finish
