@@ -7,7 +7,6 @@
 # tree: enabled joined_enabled kubelet_enabled api
 # console: NODESTRAP verdict=ok code=OK step=check-pool:warm-pool
 # console: NODESTRAP verdict=ok code=OK step=- .*phases=devices,run
-# console-lacks: NODESTRAP verdict=(failed|tainted)
 # A warm pool prepares the instance. The first boot does all but start kubelet, though the image enables it, and ends well. The second one
 # is in service, and joins.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"

@@ -458,7 +458,7 @@ if [ -n "$imds" ]; then
         cp -a "$here/fixtures/$imds" "$W/imds"; ln -s latest "$W/imds/2009-04-04"       # the version that cloud-init asks for
         case $userdata in '') ;; conf/*) cp "$top/$userdata" "$W/imds/latest/user-data";; *) cp "$here/fixtures/user-data/$userdata" "$W/imds/latest/user-data";; esac
         head_of script >"$W/script"; [ ! -s "$W/script" ] || sed -i -e "/^systemctl is-active --quiet kubelet/r $W/script" "$W/imds/latest/user-data"
-        while read -r path value; do install -D /dev/stdin "$W/imds/latest/meta-data/$path" <<<"$value"; done < <(head_of metadata)
+        while read -r path value; do printf %s "$value" | install -D /dev/stdin "$W/imds/latest/meta-data/$path"; done < <(head_of metadata)
         [ -z "$type" ] || "$here/fakes/imds.sh" "$W/imds" "$type"
         [ -z "$(head_of signed)" ] || sign_user_data "$tree/etc/nodestrap/trusted.d" "$W/imds/latest" || fails "the user data cannot be signed"
         options+=" -i $W/imds"
