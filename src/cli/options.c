@@ -66,7 +66,7 @@ const FlagRow flag_rows[_FLAG_MAX] = {
         [FLAG_INSTANCE_TYPE]      = { "instance-type", "TYPE", "plan for this type, not this machine",
                                       TEXT(instance_type) },
         [FLAG_INSTANCE_TYPE_FILE] = { "instance-type-file", "FILE",
-                                      "learn new types from FILE, of aws ec2 describe-instance-types",
+                                      "learn types of aws ec2 describe-instance-types",
                                       TEXT(instance_type_file) },
         [FLAG_KUBELET_VERSION]    = { "kubelet-version", "V", "plan for this kubelet",
                                       TEXT(kubelet_version) },

@@ -43,7 +43,8 @@ static const Command commands[_COMMAND_MAX] = {
                 .words = "plan", .use = USE_BEFORE,
                 .help = HELP("[OPTION...] [FILE...]", "Show what init would do, on this machine or another",
                              "Changes nothing and needs no root. A step marked > is on the longest chain "
-                             "to kubelet. FILE means -c FILE.",
+                             "to kubelet. FILE means -c FILE: a NodeConfig, or a file for Karpenter, "
+                             "eksctl, EC2 or Terraform with one.",
                              "plan -c user-data --instance-type p5.48xlarge\n"
                              "plan --show-diff"),
                 .takes_words = true,
@@ -68,7 +69,8 @@ static const Command commands[_COMMAND_MAX] = {
         [CONFIG_CHECK] = {
                 .words = "config check", .use = USE_BEFORE,
                 .help = HELP("[OPTION...] [FILE...]", "Validate the merged sources, or each FILE alone",
-                             "The exit status is that of the first FILE that is not valid.",
+                             "FILE is a NodeConfig, or a file for Karpenter, eksctl, EC2 or Terraform "
+                             "with one. The exit status is that of the first that is not valid.",
                              "config check --strict user-data\n"
                              "config check --output sarif nodes/*.yaml"),
                 .names = BOTH, .flags = LOADS | BIT(OUTPUT) | BIT(PARTIAL), .finds = true,

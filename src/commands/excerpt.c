@@ -58,7 +58,8 @@ static char *excerpt_of(const Diagnostic *i, const Blobs *blobs) {
         _cleanup_(blobs_done) Blobs parts = {};
         _cleanup_(diag_done) Diag ignored = {};
         bool is_mime;
-        const Blob *b = FIND(blob, blobs->items, blobs->n, streq(blob->at.source, i->source) && i->line >= blob->at.line);
+        const Blob *b = FIND(blob, blobs->items, blobs->n,
+                             streq(blob->at.source, i->source) && i->line >= blob->at.line);
         if (b && i->part > 0)
                 b = mime_split(b, NODECONFIG_TYPE, &parts, &is_mime, &ignored) < 0
                             ? NULL

@@ -183,10 +183,11 @@ static int choose_type(Run *run, const Wrapped *w) {
                 return 0;
         }
         _free_ char *list = w->types ? strv_join(w->types, ",") : xstrdup("TYPE,TYPE");
-        return diag_error_at(&run->diag, -EINVAL, CAUSE_USAGE, &w->at, NULL,
-                             "a plan is for one instance type, and this file names %s; add --instance-type %s, "
-                             "or --matrix %s", w->types ? "several" : "none (a family is not a type)",
-                             w->types ? *w->types : "TYPE", list);
+        return diag_error_at(
+                &run->diag, -EINVAL, CAUSE_USAGE, &w->at, NULL,
+                "a plan is for one instance type, and this file names %s; add --instance-type %s, "
+                "or --matrix %s",
+                w->types ? "several" : "none (a family is not a type)", w->types ? *w->types : "TYPE", list);
 }
 
 /* Replaces the file of another tool by the user data in it. */
@@ -226,6 +227,8 @@ static int read_documents(Run *run) {
         if (r >= 0 && from->trust)
                 r = signatures_verify(&from->blobs, from->trust, &from->signatures, &run->diag);
         THEN(r, source_decode(&from->blobs, &from->documents, &run->diag));
+        if (r >= 0 && from->chosen && from->chosen->keys == WRAP_EKSCTL)
+                config_warn_dropped(&from->documents, &run->diag);
         if (r >= 0 && from->chosen && from->chosen->added)
                 r = wrapped_complete(from->chosen, &from->documents, &run->diag);
         return r < 0 ? r : run_enter(run, "validate");

@@ -90,6 +90,28 @@ int config_load_unchecked(const Documents *documents, Config **ret, Diag *diag) 
         return 0;
 }
 
+static void warn_dropped(const Node *n, const Field *fields, const Path *up, const char *source, Diag *diag) {
+        for (size_t i = 0; n->type == NODE_MAP && i < n->n; i++) {
+                const Member *m = &n->members[i];
+                const Field *f = fields_find(fields, m->key);
+                const Position at = { source, 0, m->at.line, m->at.column };
+                const Path own = { up, m->key, 0 };
+                _free_ char *path = path_format(&own);
+                if (f && *f->since)
+                        diag_warn_at(diag, "eksctl-drops", &at, path,
+                                     "eksctl drops this key, which nodeadm does not have; put it into a file "
+                                     "of the image and name that in /etc/nodestrap/sources");
+                else if (f && f->type == FIELD_MAP)
+                        warn_dropped(m->value, f->fields, &own, source, diag);
+        }
+}
+
+void config_warn_dropped(const Documents *documents, Diag *diag) {
+        for (const Document *d = documents->items; d < documents->items + documents->n; d++)
+                if (document_is_ours(d->root))
+                        warn_dropped(d->root, nodeconfig_fields, NULL, d->at.source, diag);
+}
+
 /* "sample" in PEM, so that no warning is about it */
 #define SAMPLE_AUTHORITY \
         "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg=="

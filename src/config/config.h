@@ -163,6 +163,9 @@ _must_check_ _nonnull_ int config_load_partial(const Documents *documents, Confi
 _must_check_ _nonnull_ int config_load_unchecked(const Documents *documents, Config **ret, Diag *diag);
 /* The same from a document that config_load() made (.spec of the cache). */
 _must_check_ _nonnull_ int config_from_json(json_t *document, const char *source, Config **ret, Diag *diag);
+/* Warns of each key that nodeadm does not have: eksctl reads the NodeConfig as nodeadm does, and drops it
+ * (eksctl-io/eksctl, pkg/nodebootstrap/al2023.go). */
+_nonnull_ void config_warn_dropped(const Documents *documents, Diag *diag);
 /* A NodeConfig with an invented cluster of this name, without warnings; a new reference. */
 _nonnull_ json_t *config_sample(const char *name);
 /* Does systemd accept it as the name of a variable? */

@@ -17,9 +17,9 @@ static int compare_type(const void *name, const void *row) {
 }
 
 const InstanceType *instance_type_find(const char *name) {
-        const InstanceType *t = name ? bsearch(name, instance_types, n_instance_types, sizeof *instance_types,
-                                               compare_type)
-                                     : NULL;
+        const InstanceType *t =
+                name ? bsearch(name, instance_types, n_instance_types, sizeof *instance_types, compare_type)
+                     : NULL;
         return t || !name ? t : PICK(l, learned, n_learned, streq(l->type.name, name), &l->type, NULL);
 }
 
@@ -107,8 +107,10 @@ static const GpuModel *model_by_name(const char *name, int mib) {
  * (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html). */
 static const char *learn(json_t *item, Learned *l, json_error_t *e) {
         enum { CPUS, MIB, CARDS, ENIS, ADDRESSES, EFA, DISKS, GB, GPUS, GPU_MIB, _N };
-        static const char switches[][13] = { [GPU_CLASS_TRAY] = "nvl5-offhost", [GPU_CLASS_NVSWITCH] = "pci",
-                                             [GPU_CLASS_NVLINK5] = "nvl5-host", [GPU_CLASS_SINGLE] = "none" };
+        static const char switches[][13] = { [GPU_CLASS_TRAY] = "nvl5-offhost",
+                                             [GPU_CLASS_NVSWITCH] = "pci",
+                                             [GPU_CLASS_NVLINK5] = "nvl5-host",
+                                             [GPU_CLASS_SINGLE] = "none" };
         const char *name = "", *gpu = "", *maker = "", *arch = "";
         int v[_N] = { [CARDS] = 1 };
         if (json_unpack_ex(item, e, 0,
@@ -118,9 +120,10 @@ static const char *learn(json_t *item, Learned *l, json_error_t *e) {
                            "SizeInMiB", &v[MIB], "ProcessorInfo", "SupportedArchitectures", &arch,
                            "NetworkInfo", "MaximumNetworkCards", &v[CARDS], "NetworkCards",
                            "MaximumNetworkInterfaces", &v[ENIS], "Ipv4AddressesPerInterface", &v[ADDRESSES],
-                           "EfaInfo", "MaximumEfaInterfaces", &v[EFA], "InstanceStorageInfo", "Disks", "Count",
-                           &v[DISKS], "SizeInGB", &v[GB], "GpuInfo", "Gpus", "Name", &gpu, "Manufacturer",
-                           &maker, "Count", &v[GPUS], "MemoryInfo", "SizeInMiB", &v[GPU_MIB]) < 0)
+                           "EfaInfo", "MaximumEfaInterfaces", &v[EFA], "InstanceStorageInfo", "Disks",
+                           "Count", &v[DISKS], "SizeInGB", &v[GB], "GpuInfo", "Gpus", "Name", &gpu,
+                           "Manufacturer", &maker, "Count", &v[GPUS], "MemoryInfo", "SizeInMiB",
+                           &v[GPU_MIB]) < 0)
                 return e->text;
         bool nvidia = streq(maker, "NVIDIA");
         const GpuModel *m = nvidia ? model_by_name(gpu, v[GPU_MIB]) : NULL;
@@ -133,8 +136,9 @@ static const char *learn(json_t *item, Learned *l, json_error_t *e) {
         InstanceType *t = &l->type;
         *t = (InstanceType){ .vcpus = (uint16_t)v[CPUS], .memory_gib = (uint16_t)v[MIB],
                              .gpus = (uint16_t)(m ? v[GPUS] : 0), .network_cards = (int16_t)v[CARDS],
-                             .max_efa = (int16_t)v[EFA], .disks = (int16_t)v[DISKS], .disk_gb = (uint16_t)v[GB],
-                             .numa_nodes = -1, .card_step = 1, .gpu_devices = { m ? (uint16_t)m->device : 0 } };
+                             .max_efa = (int16_t)v[EFA], .disks = (int16_t)v[DISKS],
+                             .disk_gb = (uint16_t)v[GB], .numa_nodes = -1, .card_step = 1,
+                             .gpu_devices = { m ? (uint16_t)m->device : 0 } };
         bool board = m && (v[GPUS] == 8 || m->board == GPU_CLASS_TRAY);
         snprintf(t->name, sizeof t->name, "%s", name);
         snprintf(t->arch, sizeof t->arch, "%s", arch);
@@ -155,7 +159,8 @@ int instance_types_learn(const char *text, size_t size, const char *path, Diag *
         json_array_foreach(list, i, item) {
                 const char *why = learn(item, &learned[i], &e);
                 if (why)
-                        return diag_error_in(diag, -EINVAL, CAUSE_USAGE, path, "InstanceTypes[%zu]: %s", i, why);
+                        return diag_error_in(diag, -EINVAL, CAUSE_USAGE, path, "InstanceTypes[%zu]: %s", i,
+                                             why);
                 n_learned++;
         }
         return n_learned > 0 ? 0

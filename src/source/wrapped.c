@@ -13,8 +13,7 @@
 #define MISSING   "is missing; put the NodeConfig there"
 
 typedef struct Shape {
-        char mark[23];          /* the key of the item or of its list; its kind (Kubernetes), or its type
-                                 * (Terraform) */
+        char mark[23];          /* the key of the item or of its list; its kind, or its type (Terraform) */
         char data[28];          /* the path of the user data in it */
         bool base64;
         uint8_t keys;
@@ -147,11 +146,12 @@ static void add_item(Reader *r, const Shape *s, const Node *item, const char *pa
              empty = !*text_at(data, "") && !unknown && s->keys != WRAP_KARPENTER;
         if (empty && r->to->n > 0)
                 return;
-        if (r->empty)                   /* that was the first one */
+        if (r->empty) /* that was the first one */
                 forget_items(r->to);
         r->empty = empty;
         Wrapped *w = APPEND(r->to->items, r->to->n);
-        *w = (Wrapped){ .keys = s->keys, .template = template,
+        *w = (Wrapped){ .keys = s->keys,
+                        .template = template,
                         .at = { r->file->at.source, 0, seen->at.line, seen->at.column },
                         .place = xasprintf("%s%s%s", path, *path ? "." : "", s->data) };
         while (*types) {
@@ -202,7 +202,7 @@ static char *flow_text(const Node *n) {
         return n && yaml_to_json(n, &json) >= 0 ? json_text(json, 0, false) : NULL;
 }
 
-#define KUBELET_LINE 8u                 /* of the text below */
+#define KUBELET_LINE 8u /* of the text below */
 /* Karpenter appends a NodeConfig of its own, whose lists replace the user's: kubelet, taints, labels, RAID0
  * (aws/karpenter-provider-aws, pkg/providers/amifamily/bootstrap/nodeadm.go). */
 static char *karpenter_adds(const Node *spec, const Node *pool) {
@@ -211,13 +211,14 @@ static char *karpenter_adds(const Node *spec, const Node *pool) {
                     *taints = flow_text(walk(template, "spec.taints"));
         const char *raid = text_at(spec, "instanceStorePolicy");
         Text t = {};
-        text_add(&t,
-                 "%s\n---\napiVersion: " CONFIG_API_VERSION "\nkind: " CONFIG_KIND "\nspec:\n"
-                 " instance: {localStorage: {strategy: %s}}\n kubelet:\n  config: {<<: %s, registerWithTaints:"
-                 " [{key: karpenter.sh/unregistered, effect: NoExecute}, %s}\n  flags:\n"
-                 "  - --node-labels=karpenter.sh/nodepool=%s",
-                 sample, *raid ? raid : "~", kubelet ?: "{}", taints ? taints + 1 : "]",
-                 text_at(pool, "metadata.name"));
+        text_add(
+                &t,
+                "%s\n---\napiVersion: " CONFIG_API_VERSION "\nkind: " CONFIG_KIND "\nspec:\n"
+                " instance: {localStorage: {strategy: %s}}\n kubelet:\n  config: {<<: %s, registerWithTaints:"
+                " [{key: karpenter.sh/unregistered, effect: NoExecute}, %s}\n  flags:\n"
+                "  - --node-labels=karpenter.sh/nodepool=%s",
+                sample, *raid ? raid : "~", kubelet ?: "{}", taints ? taints + 1 : "]",
+                text_at(pool, "metadata.name"));
         for (size_t i = 0; labels && labels->type == NODE_MAP && i < labels->n; i++)
                 text_add(&t, ",%s=%s", labels->members[i].key, text_at(labels->members[i].value, ""));
         return text_take(&t);
@@ -230,7 +231,8 @@ static void finish_karpenter(const Reader *r, Wrapped *w) {
         for (size_t i = 0; (item = item_of(terms, i)) && !*family; i++)
                 family = text_at(item, "alias");
         for (size_t p = 0; p < r->n_pools; p++) {
-                const Node *pod = walk(r->pools[p], "spec.template.spec"), *list = node_get(pod, "requirements");
+                const Node *pod = walk(r->pools[p], "spec.template.spec"),
+                           *list = node_get(pod, "requirements");
                 if (!is(pod, "nodeClassRef.name", w->name))
                         continue;
                 own = own ?: r->pools[p];
@@ -244,7 +246,8 @@ static void finish_karpenter(const Reader *r, Wrapped *w) {
                 fail(w, CAUSE_NO_CONFIG, MISSING);
         else if (*family && strcasecmp(family, "custom") != 0)
                 fail(w, CAUSE_NO_CONFIG,
-                     "no NodeConfig fits this amiFamily; set AL2023, or Custom, to which Karpenter adds nothing");
+                     "no NodeConfig fits this amiFamily; set AL2023, or Custom, to which Karpenter adds "
+                     "nothing");
 }
 
 /* Is a text that does not parse meant as one of these files? */
@@ -291,24 +294,27 @@ int wrapped_choose(WrappedFile *f, const char *choice, size_t turn, const char *
                 text_add(&names, "%s%s", w > f->items ? ", " : "", w->name);
                 if (choice ? streq(w->name, choice) : f->n == 1 || w + 1 == f->items + turn) {
                         *ret = w;
-                        return w->why ? diag_error_at(diag, -ENODATA, w->cause, &w->at, w->place, "%s", w->why)
+                        return w->why ? diag_error_at(diag, -ENODATA, w->cause, &w->at, w->place, "%s",
+                                                      w->why)
                                       : 0;
                 }
         }
         return diag_error_in(diag, -EINVAL, CAUSE_USAGE, source,
                              "%zu NodeConfigs are in this file, each for a node of its own (%s); choose one: "
-                             "-c '%s#%s'", f->n, names.data, source, f->items->name);
+                             "-c '%s#%s'",
+                             f->n, names.data, source, f->items->name);
 }
 
 int wrapped_complete(const Wrapped *w, Documents *documents, Diag *diag) {
         const Node *kubelet = node_get(w->template, "kubelet");
         Blob b = { .at = { .source = w->at.source }, .data = w->added };
         Documents added = {};
-        if (kubelet)                    /* an error there shall have its line */
+        if (kubelet) /* an error there shall have its line */
                 b.at.line = MAX(kubelet->at.line, KUBELET_LINE) - KUBELET_LINE + 1;
         b.size = strlen(b.data);
         int r = yaml_parse(&b, &added, diag);
-        if (w->keys == WRAP_KARPENTER || ANY(d, documents->items, documents->n, is(d->root, "kind", CONFIG_KIND)))
+        if (w->keys == WRAP_KARPENTER ||
+            ANY(d, documents->items, documents->n, is(d->root, "kind", CONFIG_KIND)))
                 documents_move(documents, &added);
         documents_done(&added);
         return r;

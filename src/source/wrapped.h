@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* User data inside the files of other tools: an EC2NodeClass of Karpenter, a ClusterConfig of eksctl, a launch
- * template as the AWS CLI prints or takes it, a plan or state of Terraform as JSON (terraform show -json). */
+/* User data inside the files of other tools: an EC2NodeClass of Karpenter, a ClusterConfig of eksctl, a
+ * launch template as the AWS CLI prints or takes it, a plan or state of Terraform (terraform show -json). */
 #include "doc/doc.h"
 
 typedef enum WrapKeys {                 /* the file, and so the names of the keys in Wrapped.template */
@@ -33,8 +33,8 @@ typedef struct WrappedFile {
 } WrappedFile;
 _nonnull_ void wrapped_done(WrappedFile *f);
 
-/* Returns 0 with ret->n 0 for any other file. Of items without user data it keeps only the first, and none
- * where another item has some. An error with a diagnostic: a file of these kinds that does not parse. */
+/* Returns 0 with ret->n 0 for any other file. Of items without user data it keeps the first, if no item has
+ * any. An error with a diagnostic: a file of these kinds that does not parse. */
 _must_check_ _nonnull_ int wrapped_read(const Blob *file, WrappedFile *ret, Diag *diag);
 /* The item with this name, or, without choice (NULL), that of this turn, from 1, or (turn 0) the only
  * one. An error with a diagnostic: several, none, or one that cannot be read. */

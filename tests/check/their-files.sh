@@ -27,4 +27,17 @@ try "Karpenter's taint is in the plan" says 'karpenter.sh/unregistered=:NoExecut
 try "and the label of the NodePool" says 'team=vision' plan -c nodeclass.yaml
 try "two files for two nodes" says 'give this file alone' "$nodestrap" config check -c nodeclass.yaml -c terraform-plan.json
 try "sarif has the line of the file" says '"startLine": 35' "$nodestrap" config check --output sarif eksctl.yaml
+try "--instance-type-file has a type that no table has" says 'machine    p9.48xlarge' \
+        plan -c nodeclass.yaml --instance-type p9.48xlarge --instance-type-file types.txt
+try "and its GPUs" says '8 GPUs (nvidia-h200,' \
+        plan -c nodeclass.yaml --instance-type p9.48xlarge --instance-type-file types.txt
+try "a type without GPUs, EFA and disks" says 'maxPods 29' \
+        plan -c nodeclass-custom.yaml --instance-type c9.large --instance-type-file types.txt
+try "--matrix knows it" says 'p9.48xlarge         ok' plan -c nodeclass.yaml --matrix p9.48xlarge --instance-type-file types.txt
+try "without the file it is not known" says 'does not know the instance type "p9.48xlarge"' plan -c nodeclass.yaml --instance-type p9.48xlarge
+try "another file" says 'template-data.json: is not an answer of aws ec2' plan -c nodeclass.yaml --instance-type-file template-data.json
+try "no file" says 'nothing: cannot be read' plan -c nodeclass.yaml --instance-type-file nothing
+sed 's/"H200"/"X1"/' types.txt >"$W/gpu.json"; sed 's/"DefaultVCpus":192/"DefaultVCpus":"many"/' types.txt >"$W/number.json"
+try "a GPU that no table has" says 'InstanceTypes[0]: no table has this GPU' plan -c nodeclass.yaml --instance-type-file "$W/gpu.json"
+try "a text for a number" says 'InstanceTypes[0]: Expected integer' plan -c nodeclass.yaml --instance-type-file "$W/number.json"
 echo "1..$n"; exit $bad
