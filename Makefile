@@ -126,7 +126,7 @@ $(O)/conf/schemas.c: conf/nodeconfig.schema.json conf/nodeconfig-strict.schema.j
 	  | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; printf '};\nconst size_t config_schemas_size = sizeof config_schemas;\n'; } >$@.tmp && mv $@.tmp $@
 # The static program for laptops. Files that test PORTABLE are compiled again for it. It shares all other objects with nodestrap, and the
 # linker takes what its commands need. The linker warns of functions of glibc that would load libraries: here that is an error.
-PORTABLE     := $(patsubst %.c,$(O)/static/%.o,$(shell grep -lwE 'PORTABLE|installed_read' src/*.c src/*/*.c))
+PORTABLE     := $(patsubst %.c,$(O)/static/%.o,$(shell grep -lwE 'PORTABLE|installed_read' src/*.c src/*/*.c 2>/dev/null))
 PORTABLE_PKGS := jansson yaml-0.1 expat zlib libcrypto
 EXAMPLES     := $(wildcard conf/examples/*.userdata) conf/examples/types
 INSTALLED    := /usr/lib/nodestrap
