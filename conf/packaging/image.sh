@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: image.sh [-o DIR] PROGRAM...
-# Makes a container image of static programs (make portable), each of another architecture and all of one version, and leaves it in DIR
-# (build/portable) as nodestrap-VERSION-oci.tar. No daemon is asked. The file is an OCI image layout
-# (https://github.com/opencontainers/image-spec/blob/main/image-layout.md) with an index of all architectures, and has the manifest.json of
-# `docker save` beside it, for a docker that does not read layouts. The same bytes for the same programs and SOURCE_DATE_EPOCH, which is
-# the date of debian/changelog unless it is set.
+# Makes a container image of static programs (make portable), each for another architecture and all of one version. Leaves it in DIR
+# (build/portable) as nodestrap-VERSION-oci.tar. Asks no daemon. The file is an OCI image layout
+# (https://github.com/opencontainers/image-spec/blob/main/image-layout.md) with an index of all architectures. For a docker that does not
+# read layouts it also has the manifest.json of `docker save`. The same programs and SOURCE_DATE_EPOCH (default: the date of
+# debian/changelog) give the same bytes.
 set -euo pipefail; top=$(realpath "$(dirname "$0")/../.."); out=$top/build/portable; export LC_ALL=C; umask 022
 while getopts o: o; do case $o in o) out=$OPTARG;; *) exit 2;; esac; done; shift $((OPTIND - 1))
 die() { echo "image.sh: $*" >&2; exit 1; }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What only the static program (make portable) links: the texts of the package, in a table by
- * conf/texts.awk, and the ends of functions that nothing calls. */
+ * Only for the static program (make portable): the texts of the package, from the table of conf/texts.awk. */
 #include "base/portable.h"
 
 #include "base/str.h"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# make portable ARCH=arm64: below a root with no other file in it the static program plans as x86-64 does, and it goes into one image with the
-# one for x86-64, if that was built.
+# make portable ARCH=arm64. Below a root with no other file, the static program plans as x86-64 does. If the one for x86-64 is built, one
+# image has both.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016,SC2317  # tmp and here are its; what eval and sh get is expanded there
 . "$(dirname "$0")/../mock/lib.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The static program for laptops (make portable) says byte for byte what nodestrap says, below a root with no other file in it, and refuses
-# the commands of nodes. The container image of it is judged by tests/oracles/image.py, by containerd and by skopeo. arm64/portable.sh has
-# the other architecture.
+# The static program for laptops (make portable) runs below a root with no other file. It prints byte for byte what nodestrap prints, and
+# refuses the commands of nodes. tests/oracles/image.py, containerd and skopeo judge the container image. arm64/portable.sh has the other
+# architecture.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016,SC2317  # tmp and here are its; what eval and sh get is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -26,7 +26,7 @@ no_libraries() { ! readelf -dlW "$static" | grep -E 'NEEDED|INTERP'; }
 ok 'it is linked with no library and names no loader' no_libraries
 ok 'it can lie anywhere in memory' eval 'readelf -hW "$static" | grep -q "Type: *DYN"'
 cp "$static" "$empty/nodestrap"
-# full and alone WORD...: nodestrap, and the static program below the empty root; both with its files, by the same names
+# full and alone WORD...: nodestrap, and the static program below the empty root. Both find the files by the same names.
 full() { (cd "$empty" && exec env -i "$nodestrap" "$@"); }
 alone() { env -i PATH="$PATH" chroot "$empty" /nodestrap "$@"; }
 said() { "$@" 2>&1; echo "exit $?"; }
@@ -118,13 +118,13 @@ ok 'it has the same bytes when another makes it elsewhere' again
 dated() { SOURCE_DATE_EPOCH=86400 "$top/conf/packaging/image.sh" -o "$tmp/again" "$static" && tar -xOf "$tmp/again/${image##*/}" | grep -q '"created":"1970-01-02T00:00:00Z"'; }
 ok 'and the date of SOURCE_DATE_EPOCH' dated
 ok 'a file that is no program gets a sentence' eval '! "$top/conf/packaging/image.sh" -o "$tmp/again" "$top/README.md" 2>"$tmp/err" && grep -q "^image.sh: " "$tmp/err"'
-# As nobody, who may not write where it is; its folder is where the files of a user are.
+# As user 65534, in the folder that gets the files of the user.
 mkdir "$tmp/layer"; python3 "$here/../oracles/image.py" "$image" --layer "$arch" "$tmp/layer"
 cp "$top/conf/examples/p5-48xlarge.userdata" "$tmp/layer/work/user-data"; chmod 755 "$tmp" "$tmp/layer"
 cp "$top/conf/examples/p5-48xlarge.userdata" "$empty/user-data"
 contained() { diff <(env -i PATH="$PATH" unshare --root="$tmp/layer" --wd=/work --setuid=65534 --setgid=65534 /nodestrap "$@" 2>&1) <(full "$@" 2>&1); }
 ok 'the layer plans as nobody in /work' contained plan -c user-data --instance-type p5.48xlarge
-# Docker's store of images is containerd's.
+# Docker can keep its images in containerd.
 if command -v containerd ctr >/dev/null; then
         printf 'version = 2\nroot = "%s/c/root"\nstate = "%s/c/state"\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n[grpc]\naddress = "%s/c.sock"\n' "$tmp" "$tmp" "$tmp" >"$tmp/containerd.toml"
         containerd -c "$tmp/containerd.toml" >"$tmp/containerd.log" 2>&1 & daemon=$!

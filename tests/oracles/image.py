@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A container image of make portable-image, judged without its maker: by the specification of OCI layouts, manifests and configurations
-(github.com/opencontainers/image-spec) and the layout of docker save. Prints TAP, or with --layer writes the files of an architecture's layers.
+"""Judges the image of make portable-image by the specification of layouts, manifests and configurations (github.com/opencontainers/image-spec)
+and by the layout of docker save. Prints TAP. With --layer it unpacks the layers of one architecture.
 
 usage: image.py FILE ARCHITECTURE=PROGRAM...
        image.py FILE --layer ARCHITECTURE DIRECTORY
