@@ -131,3 +131,15 @@ _nonnull_ void units_warn(const Root *root, Diag *warnings);
 /* Looks for what an image should not contain: two bootstrappers, an enabled kubelet, and state of a machine
  * or a node. */
 _nonnull_ void image_search(const Image *image, Checks *checks);
+
+/* ---- launch-template.c: without a machine ---- */
+typedef struct Template {
+        const Node *data;               /* LaunchTemplateData, or what Terraform makes of it */
+        const char *source, *path;      /* its file, and the path of data there */
+        bool terraform;                 /* keys in small letters; what is not known before apply is missing */
+        char *const *types;             /* instance types, or NULL */
+        size_t user_data;               /* bytes without base64 */
+        const Config *config;           /* its NodeConfig, or NULL */
+} Template;
+/* -EINVAL with a diagnostic: EC2 refuses it, or the boot fails for certain. Warnings of anything else. */
+_must_check_ _nonnull_ int template_check(const Template *t, Diag *diag);
