@@ -256,7 +256,7 @@ deps:                                    # what `make` needs; ARCH=arm64: and wh
 	$(if $(OTHER),dpkg --add-architecture $(OTHER) && apt-get -q update)
 	$(APT) gcc libc6-dev $(NEEDED) $(if $(OTHER),crossbuild-essential-$(OTHER) $(NEEDED:=:$(OTHER)))
 deps-test: deps                          # what the tests, the package, the boots and the cluster need; guests and Kubernetes are made beside the first suites
-	$(APT) clang libclang-rt-dev llvm clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-jsonschema python3-pip containerd \
+	$(APT) clang libclang-rt-dev llvm clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-botocore python3-jsonschema python3-pip containerd \
 	  build-essential debhelper lintian rpm cpio bash-completion zsh man-db mandoc systemd faketime procps chromium-headless-shell \
 	  cmark-gfm pre-commit git
 	tests/tools/vmboot.sh --deps

@@ -3,6 +3,7 @@
  * other phase, the environment of our requests, and the lock. */
 #include "commands/run.h"
 #include "commands/sources.h"
+#include "doctor/checks.h"
 
 #include "apply/apply.h"
 #include "base/hash.h"
@@ -234,6 +235,20 @@ static int read_documents(Run *run) {
         return r < 0 ? r : run_enter(run, "validate");
 }
 
+/* The launch template around the user data. An instance of Terraform has other keys. */
+static int check_template(Run *run) {
+        const Wrapped *w = run->sources->chosen;
+        char *given[] = { (char *)run->options.instance_type, NULL };
+        if (!w || (w->keys != WRAP_EC2 && w->keys != WRAP_TERRAFORM))
+                return 0;
+        const char *end = strrchr(w->place, '.');
+        _free_ char *path = xstrndup(w->place, end ? (size_t)(end - w->place) : 0);
+        const Template t = { .data = w->template, .source = w->at.source, .path = path,
+                             .terraform = w->keys == WRAP_TERRAFORM, .user_data = w->blob.size,
+                             .types = w->types ?: *given ? given : NULL, .config = run->config };
+        return template_check(&t, &run->diag);
+}
+
 static int learn_types(Run *run) {
         const char *path = run->options.instance_type_file;
         _cleanup_(close_fd) int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
@@ -262,6 +277,8 @@ int run_load_config(Run *run) {
         if (run->cache && (r >= 0 || r == -ENODATA))
                 r = consult_cache(run, r, &found);
         diag_move(&run->diag, &found);
+        int fits = o->command->unchecked ? 0 : check_template(run);     /* dump prints only the NodeConfig */
+        THEN(r, fits);
         if (r >= 0 && from->trust && !o->partial)       /* a drop-in alone names no cluster */
                 r = signatures_check(run->root, &from->signatures, from->trust, run->config, run->imds,
                                      !run_changes_machine(run), &run->diag);

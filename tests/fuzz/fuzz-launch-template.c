@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any document as a launch template, of EC2 or of Terraform: each finding has a place in it, and there is an
- * error if it is refused. */
+ * Any document as a launch template, of EC2 or of Terraform. Each finding has a place, and a refusal has an
+ * error. */
 #include "base/str.h"
 #include "doctor/checks.h"
 
