@@ -87,16 +87,17 @@ Q            := @
 say           = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
-PROGRAMS     := $(O)/nodestrap $(O)/nodestrap-prove $(O)/nodestrap-read-ahead
+PROGRAMS     := $(O)/nodestrap $(O)/nodestrap-prove $(O)/nodestrap-read-ahead $(O)/nodestrap-pre-pull
 all: $(PROGRAMS)
 .PHONY: all demo check check-unit check-plain check-files check-guests check-boot check-vm check-cluster check-arm64 check-everyday check-rest torture test test-programs guest-programs \
         images package deb rpm portable portable-image bench picture check-device fuzz install clean sizes pure lint words valgrind deps deps-test
-$(LIB): $(filter-out $(O)/src/main.o $(O)/src/prove/main.o $(O)/src/readahead/main.o,$(OBJS)) $(TABLES)
+$(LIB): $(filter-out $(O)/src/main.o $(O)/src/prove/main.o $(O)/src/readahead/main.o $(O)/src/pull/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 $(O)/nodestrap: WHOLE = $(if $(LTO),$(HARDENING) $(PROTECTION) $(LTO))
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
 $(O)/nodestrap-prove: $(filter $(O)/src/prove/%,$(OBJS))        # a process of its own, which alone loads libcuda
 $(O)/nodestrap-read-ahead: $(O)/src/readahead/main.o $(LIB)
+$(O)/nodestrap-pre-pull: $(O)/src/pull/main.o $(LIB)
 $(TESTS) $(HELPERS): %: %.o $(LIB)
 $(FUZZ): %: %.o $(O)/tests/fuzz/replay.o $(LIB)
 $(PROGRAMS) $(TESTS) $(HELPERS) $(FUZZ):
@@ -216,7 +217,7 @@ sizes:                                   # the ten longest functions, then count
 	  | awk '{n[NR]=$$1; l[NR]=$$0} END {for (i=NR; i>NR-10 && i>0; i--) print l[i]; print NR, n[int(NR/2)+1], n[int(NR*.9)+1]}'
 BINARY       ?= $(O)/nodestrap
 beside        = $(or $(firstword $(wildcard $(BINARY)-$(1) $(dir $(BINARY))../libexec/nodestrap/nodestrap-$(1))),$(O)/nodestrap-$(1))
-HELPER_BINARIES = $(call beside,prove) $(call beside,read-ahead)
+HELPER_BINARIES = $(call beside,prove) $(call beside,read-ahead) $(call beside,pre-pull)
 install: $(BINARY) $(HELPER_BINARIES)
 	$(INSTALL) -D -m 0755 $(BINARY) $(DESTDIR)$(bindir)/nodestrap
 	$(INSTALL) -D -m 0755 -t $(DESTDIR)$(libexecdir)/nodestrap $(HELPER_BINARIES)

@@ -22,6 +22,9 @@
 /* "reboot 0 60" for units/nodestrap-power.service: in 0 s, after the report to the cluster, at most in 60
  * s */
 #define POWER_FILE          RUN_DIR "/power"
+#define PRE_PULL_UNIT       "nodestrap-pre-pull.service"
+#define PRE_PULL_CONFIG     "/etc/nodestrap/pre-pull.json"
+#define PRE_PULL_RESULT     RUN_DIR "/pre-pull.json"
 #define RUN_CONFIG_CACHE    "/run/eks/nodeadm/config.json"      /* --config-cache of our units */
 #define MANIFEST_FILE       "/var/lib/nodestrap/manifest.json"  /* of the files that we own */
 /* from the NodeConfig, for a service, or for all: "default" */
@@ -46,6 +49,7 @@
 #define KUBECONFIG          KUBELET_DIR "/kubeconfig"
 #define KUBECONFIG_BOOTSTRAP KUBELET_DIR "/bootstrap-kubeconfig" /* Outposts: until it has a certificate */
 #define CLUSTER_CA          "/etc/kubernetes/pki/ca.crt"
+#define PROVIDER_CONFIG     "/etc/eks/image-credential-provider/config.json"
 #define ECR_PROVIDER        "/etc/eks/image-credential-provider/ecr-credential-provider"
 
 /* ---- containerd ---- */

@@ -73,7 +73,8 @@ static int stream_open(Stream *s, int *ret_child_fd) {
         return 0;
 }
 
-static int spawn(char *const *argv, int out, int err, pid_t *ret) {
+/* in: its stdin, or -1 for an empty one. */
+static int spawn(char *const *argv, int in, int out, int err, pid_t *ret) {
         posix_spawn_file_actions_t actions;
         posix_spawnattr_t attributes;
         sigset_t none, all;
@@ -81,7 +82,10 @@ static int spawn(char *const *argv, int out, int err, pid_t *ret) {
         sigemptyset(&none);
         sigfillset(&all);
         posix_spawn_file_actions_init(&actions);
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        if (in < 0)
+                posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        else
+                posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
         posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
         posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
         posix_spawnattr_init(&attributes);
@@ -164,7 +168,7 @@ static int collect(pid_t pid, int cancel_fd, Stream *out, Stream *err, uint64_t 
 }
 
 /* Either argv or call; joined: stderr goes to the output. */
-static int run(char *const *argv, bool joined, int (*call)(void *), void *argument, uint64_t deadline,
+static int run(char *const *argv, int in, bool joined, int (*call)(void *), void *argument, uint64_t deadline,
                int cancel_fd, size_t limit, ChildResult *ret) {
         _cleanup_(stream_done) Stream out = { .fd = -1, .limit = limit };
         _cleanup_(stream_done) Stream err = { .fd = -1, .limit = ERRORS_KEPT, .keep_tail = true };
@@ -175,7 +179,7 @@ static int run(char *const *argv, bool joined, int (*call)(void *), void *argume
         r = stream_open(&out, &child_out) ?: stream_open(&err, &child_err);
         if (r < 0)
                 return r;
-        r = argv ? spawn(argv, child_out, joined ? child_out : child_err, &pid)
+        r = argv ? spawn(argv, in, child_out, joined ? child_out : child_err, &pid)
                  : spawn_call(call, argument, child_out, &out, &pid);
         if (r < 0)
                 return r;
@@ -191,17 +195,21 @@ const char *kill_hint(int signal) {
 }
 
 int child_run(char *const *argv, uint64_t timeout_usec, size_t limit, ChildResult *ret) {
-        return run(argv, false, NULL, NULL, now_usec() + timeout_usec, -1, limit, ret);
+        return run(argv, -1, false, NULL, NULL, now_usec() + timeout_usec, -1, limit, ret);
+}
+
+int child_run_fed(char *const *argv, int in, uint64_t deadline, size_t limit, ChildResult *ret) {
+        return run(argv, in, false, NULL, NULL, deadline, -1, limit, ret);
 }
 
 int child_run_until(char *const *argv, uint64_t deadline, int cancel_fd, size_t limit, ChildResult *ret) {
-        return run(argv, false, NULL, NULL, deadline, cancel_fd, limit, ret);
+        return run(argv, -1, false, NULL, NULL, deadline, cancel_fd, limit, ret);
 }
 
 int child_run_joined(char *const *argv, uint64_t deadline, int cancel_fd, size_t limit, ChildResult *ret) {
-        return run(argv, true, NULL, NULL, deadline, cancel_fd, limit, ret);
+        return run(argv, -1, true, NULL, NULL, deadline, cancel_fd, limit, ret);
 }
 
 int child_call(int (*call)(void *), void *argument, uint64_t timeout_usec, size_t limit, ChildResult *ret) {
-        return run(NULL, false, call, argument, now_usec() + timeout_usec, -1, limit, ret);
+        return run(NULL, -1, false, call, argument, now_usec() + timeout_usec, -1, limit, ret);
 }

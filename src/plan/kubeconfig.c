@@ -4,8 +4,6 @@
 #include "plan/planner.h"
 #include "base/str.h"
 
-#define PROVIDER_CONFIG "/etc/eks/image-credential-provider/config.json"
-
 /* JSON quoting is valid YAML. */
 static char *quoted(const char *text) {
         json_t *s = json_string(text);

@@ -9,7 +9,7 @@ import collections, os, re, sys
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # Function → which of its arguments is the code.
-SAYS = {"diag_warn": 1, "diag_warn_at": 1, "merge_warn": 2, "part_warn": 3, "work_miss": 3, "finding_add": 1, "FOUND": 1, "event_at": 1}
+SAYS = {"diag_warn": 1, "diag_warn_at": 1, "merge_warn": 2, "part_warn": 3, "work_miss": 3, "finding_add": 1, "FOUND": 1, "event_at": 1, "pull_warn": 0}
 CODE = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"')
 # Calls whose code comes from elsewhere: from other warnings, or from the tables and calls below.
 PASSED_ON = {"src/base/error.c", "src/config/texts.c", "src/doc/mime.c",

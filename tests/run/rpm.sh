@@ -26,7 +26,7 @@ again() { cd / && umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 HOME="$W/nobody" uns
 try "packed again, on another host in another zone and with another umask, it has the same bytes" again    # the program: package.sh
 
 # ---- what is in it ------------------------------------------------------------------------------------------------------------------
-own='/usr/(bin/nodestrap|libexec/nodestrap/nodestrap-(prove|read-ahead)) /usr/share/doc/nodestrap/(changelog\.gz|copyright|nodestrap\.spdx\.json|nodestrap\.fc) /usr/share/lintian(/.*)? /usr/share/licenses(/.*)?'
+own='/usr/(bin/nodestrap|libexec/nodestrap/nodestrap-(prove|read-ahead|pre-pull)) /usr/share/doc/nodestrap/(changelog\.gz|copyright|nodestrap\.spdx\.json|nodestrap\.fc) /usr/share/lintian(/.*)? /usr/share/licenses(/.*)?'
 texts() { (cd "$1" && find . -mindepth 1 \( -type d -printf '%P %m %y\n' -o -printf '%P %m ' -exec sha256sum {} \; \) |
         sed 's| \./.*||; s|^|/|; s|zsh/vendor-completions|zsh/site-functions|' | grep -vE "^(${own// /|}) " | sort); }
 if [ -n "$deb" ]; then

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* nodestrap-pre-pull: the image service of CRI, and the credentials that kubelet would use for an image. */
+#include "base/curl.h"
+#include "base/json.h"
+#include "base/root.h"
+#include "base/str.h"
+
+/* ---- messages of CRI ---- */
+
+/* Of a registry. It is secret. */
+typedef struct Login { char *username, *password; } Login;
+void login_done(Login *l);
+
+/* A frame of gRPC with ImageStatusRequest, or with PullImageRequest; login may be NULL. */
+_nonnull_ void cri_ask_status(Text *to, const char *image);
+_nonnull(1, 2) void cri_ask_pull(Text *to, const char *image, const Login *login);
+
+/* status: of gRPC, -1: none came. message: without escapes; or NULL. */
+typedef struct CriReply { Text body; int status; char *message; } CriReply;
+_nonnull_ void cri_reply_done(CriReply *r);
+/* A line of the headers or trailers, with or without its end. */
+_nonnull_ void cri_take_header(CriReply *r, const char *line, size_t size);
+/* ImageStatusResponse in a frame: 1: the image is there, *ret_bytes; 0: it is not; -EBADMSG. */
+_must_check_ _nonnull_ int cri_image_status(const void *frame, size_t size, uint64_t *ret_bytes);
+
+/* ---- the transport ---- */
+
+/* One for each thread. */
+typedef struct Channel { const Curl *curl; CURL *easy; const char *socket; } Channel;
+/* -ENOTSUP: this libcurl has no HTTP/2. */
+_must_check_ _nonnull_ int channel_open(const Curl *curl, const char *socket, Channel *ret);
+_nonnull_ void channel_close(Channel *c);
+/* Sends a frame to a method of ImageService. 0: *ret has the answer; < 0: *ret_why, for the caller to free.
+ * -EINTR: a signal asks to stop. */
+_must_check_ _nonnull_ int cri_call(Channel *c, const char *method, const Text *frame, uint64_t deadline,
+                                    CriReply *ret, char **ret_why);
+
+/* ---- credentials ---- */
+
+/* A new text for people out of a foreign one: on one line, without secrets. */
+_malloc_ _nonnull_ char *told(const char *text, const Login *login);
+
+/* config: a CredentialProviderConfig. directory: of its programs. */
+typedef struct Providers { json_t *config; char *directory; } Providers;
+/* Sets the variables in it for all programs. -ENOENT: none is configured; else *ret_why. */
+_must_check_ _nonnull_ int providers_read(const Root *root, const char *path, const char *directory,
+                                          Providers *ret, char **ret_why);
+void providers_done(Providers *p);
+/* "nginx@sha256:…" → "docker.io/library/nginx" */
+_malloc_ _nonnull_ char *image_repository(const char *image);
+/* Does "*.dkr.ecr.*.amazonaws.com/team" match this repository? */
+_must_check_ _nonnull_ bool image_matches(const char *pattern, const char *repository);
+/* The login in a CredentialProviderResponse. 1: *ret; 0: it has none for this repository; < 0: *ret_why. */
+_must_check_ _nonnull_ int login_parse(const char *answer, const char *version, const char *repository,
+                                       Login *ret, char **ret_why);
+/* Asks the provider for this image. 1: *ret; 0: none is responsible or it has none; < 0: *ret_why. */
+_must_check_ _nonnull_ int login_find(const Providers *p, const char *image, uint64_t deadline, Login *ret,
+                                      char **ret_why);
