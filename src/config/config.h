@@ -67,6 +67,7 @@ typedef struct ContainerdOptions {
         json_t *config;                 /* the merged TOML as JSON, or NULL */
         json_t *as_one;                 /* as containerd 1 reads it; NULL: the same */
         json_t *base_runtime_spec;      /* free-form OCI spec, or NULL */
+        char **pre_pull;                /* images */
 } ContainerdOptions;
 
 typedef struct LocalStorage {

@@ -67,6 +67,10 @@ static bool is_rendered(const char *s) {
         return !has_placeholder(s);
 }
 
+static bool is_image(const char *s) {
+        return *s && !strpbrk(s, " \t\n\r,\"'") && is_filled_in(s) && is_plain_text(s);
+}
+
 static bool is_base64(const char *s) {
         _free_ char *pem = NULL;
         size_t size = 0;
@@ -394,6 +398,8 @@ static const Rule rules[] = {
         { "spec.kubelet.config.clusterDNS[]", is_address,
           "is not an address, such as 10.100.0.10: kubelet ignores it, and pods cannot resolve names" },
         { "spec.kubelet.config.reservedMemory[].limits", is_without_huge_pages, HUGE_PAGES },
+        TEXT("spec.containerd.prePull[]", is_image,
+             "is not the name of an image, such as public.ecr.aws/docker/library/busybox:1.36"),
         TEXT("spec.instance.localStorage.mountPath", is_mount_path,
              "must be absolute, without \"..\", and outside of system directories"),
         { "spec.instance.localStorage.expectedDisks", is_enough_for_raid10,

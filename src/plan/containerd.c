@@ -384,6 +384,19 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
         return 0;
 }
 
+/* For src/pull. It asks SOCI for images, as kubelet does, where that runs and has to see the login. */
+static void plan_images(Plan *plan, const Config *config, const Host *host, const Choice *c) {
+        const char *provider = host->image_credential_provider;
+        if (!config->containerd.pre_pull)
+                return;
+        json_t *all = json_pack("{so ss ss*}", "images", json_list(config->containerd.pre_pull), "socket",
+                                c->soci ? SOCI_SOCKET : c->socket, "provider",
+                                provider && strchr(provider, '/') ? provider : NULL);
+        _free_ char *text = json_text(all, 2, false), *list = strv_join(config->containerd.pre_pull, ", ");
+        json_decref(all);
+        plan_file(plan, PHASE_CONFIG, "containerd", PRE_PULL_CONFIG, list, text, 0644);
+}
+
 int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         Choice c = {};
         int r = choose(plan, config, host, &c, diag);
@@ -395,5 +408,6 @@ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *di
                 plan_file(plan, PHASE_CONFIG, "containerd", MEMLOCK_DROP_IN,
                           "let containers lock memory for EFA", "[Service]\nLimitMEMLOCK=infinity\n", 0644);
         plan_soci(plan, &c);
+        plan_images(plan, config, host, &c);
         return 0;
 }

@@ -6,7 +6,8 @@
 
 #define FABRIC_MANAGER "nvidia-fabricmanager.service"
 
-/* Files that a daemon reads at start: of its group, drop-ins, environments. SOCI_CONFIG is for SOCI. */
+/* Files that a daemon reads at start: of its group, drop-ins, environments. SOCI and the puller have files
+ * of their own in the containerd group. */
 static bool is_read_by_unit(const Action *a, const char *unit) {
         _free_ char *drop_ins = xasprintf(UNIT_DIR "/%s.d/", unit),
                     *own = xasprintf(ENVIRONMENT_DIR "/%s", unit),
@@ -18,6 +19,8 @@ static bool is_read_by_unit(const Action *a, const char *unit) {
                 return true;
         if (streq(a->target, SOCI_CONFIG))
                 return streq(unit, SOCI_UNIT);
+        if (streq(a->target, PRE_PULL_CONFIG))
+                return streq(unit, PRE_PULL_UNIT);
         return streq(a->group, group) && !startswith(a->target, UNIT_DIR "/");
 }
 
@@ -197,6 +200,9 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
         if (!streq(socket, CONTAINERD_SOCKET))
                 containerd->with = xstrdup(socket);
         plan_sandbox_image(plan, config, host, soci);
+        if (config->containerd.pre_pull)        /* src/pull; nothing waits for it */
+                plan_unit(plan, "containerd", PRE_PULL_UNIT, "pull images beside kubelet",
+                          "start-unit:containerd.service")->lenient = true;
         plan_watch(plan);
         const char *pool = plan_pool(plan, host);
         size_t rest = plan->n;

@@ -51,6 +51,7 @@ static const char own_files[][36] = {
         "-" RUN_DIR "/plan-config.txt", "-" RUN_DIR "/plan-devices.txt", "-" RUN_DIR "/plan-run.txt",
         "-" RUN_DIR "/devices.json", "-" RUN_DIR "/driver-options",
         "-/var/lib/nodestrap/events.json", "-" RUN_DIR "/progress",
+        "-" PRE_PULL_RESULT,
 };
 
 /* Names, modes, sizes and times for listing.txt, without contents. */

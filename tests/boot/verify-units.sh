@@ -11,7 +11,7 @@ W=$(mktemp -d); trap 'umount "$W"/*/m 2>/dev/null; rm -rf "$W"' EXIT; trap 'exit
 make -s -C "$top" install DESTDIR="$W/tree" ${NODESTRAP:+"BINARY=$NODESTRAP"} >&2 || { echo "1..1"; echo "not ok 1 - make install"; exit 1; }
 
 verify() { chroot "$1" systemd-analyze verify --man=no multi-user.target nodestrap-boot-hook.service nodestrap-network-settings.service nodestrap-udev-net-manager@eth0.service \
-                nodestrap-config.service nodestrap-devices.service nodestrap-run.service nodestrap-joined.service nodestrap-event.path nodestrap-event.service nodestrap-failed.target nodestrap-power.service nodestrap-prove@60.service nodestrap-read-ahead.service nodestrap-trim.timer nodestrap-trim.service containerd.service kubelet.service 2>&1; }
+                nodestrap-config.service nodestrap-devices.service nodestrap-run.service nodestrap-joined.service nodestrap-event.path nodestrap-event.service nodestrap-failed.target nodestrap-power.service nodestrap-pre-pull.service nodestrap-prove@60.service nodestrap-read-ahead.service nodestrap-trim.timer nodestrap-trim.service containerd.service kubelet.service 2>&1; }
 gpu_unit() {                            # gpu_unit ROOT NAME LINE... : an enabled oneshot with these lines in [Unit]
         local m=$1 name=$2; shift 2
         { printf '[Unit]\nDescription=Stub of %s\n' "$name"; printf '%s\n' "$@"; printf '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n'; } >"$m/usr/lib/systemd/system/$name.service"

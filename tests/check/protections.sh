@@ -10,7 +10,7 @@ report() { count=$((count + 1)); if [ "$1" = 0 ]; then echo "ok $count - $2"; el
 # exceptions stand here; anything else is a row. So is a line that runs as if there were no settings (systemd.service(5), "Special
 # executable prefixes").
 rows() {
-        (cd "$1" && awk -v neutral=' Type RemainAfterExit EnvironmentFile Environment Restart RestartSec TimeoutSec TimeoutStartSec OOMPolicy StandardError Nice CPUWeight IOSchedulingClass Slice ' '
+        (cd "$1" && awk -v neutral=' Type RemainAfterExit EnvironmentFile Environment Restart RestartSec TimeoutSec TimeoutStartSec OOMPolicy StandardError Nice CPUWeight IOWeight IOSchedulingClass Slice ' '
         function row(text) { if (!(text in seen)) { seen[text] = 1; texts[++n] = text }; has[text, unit] = 1 }
         FNR == 1 { unit = FILENAME; sub(/^nodestrap-/, "", unit); sub(/@?\.service$/, "", unit); units[++m] = unit; part = "" }
         /^[#;]/ { next }

@@ -101,6 +101,19 @@ tree_containerd2() {                    # a containerd 2.x in the place of the s
         cache=$("$here/tools/peers.sh" --cached containerd2 sid containerd) || return
         mkdir -p "$tree/usr/bin"; cp "$cache"/usr/bin/containerd* "$cache/usr/bin/ctr" "$tree/usr/bin/"
 }
+tree_registry() {                       # tests/mock/registry.py on port 5000, as two registries; the credential provider has the login of the one
+        local s=$tree/etc/systemd/system name d; cp "$here/mock/registry.py" "$tree/vmtest/"; mkdir -p "$s/sysinit.target.wants"
+        printf '[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/python3 /vmtest/registry.py --listen 127.0.0.1:5000 --login AWS:PASSWORD-nobody-may-see-0123 --log /run/registry.log\n' >"$s/registry.service"
+        ln -s ../registry.service "$s/sysinit.target.wants/"
+        for name in 123456789012.dkr.ecr.us-west-2.amazonaws.com plain.test; do
+                d=$tree/etc/containerd/certs.d/$name; mkdir -p "$d"; printf 'server = "http://127.0.0.1:5000"\n[host."http://127.0.0.1:5000"]\ncapabilities = ["pull", "resolve"]\n' >"$d/hosts.toml"
+        done
+        install -D -m 755 /dev/stdin "$tree/etc/eks/image-credential-provider/ecr-credential-provider" <<'END'
+#!/bin/sh
+cat >>/run/nodestrap/asked
+printf '{"kind": "CredentialProviderResponse", "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "cacheKeyType": "Registry", "auth": {"*.dkr.ecr.*.amazonaws.com": {"username": "AWS", "password": "PASSWORD-nobody-may-see-0123"}}}'
+END
+}
 tree_containerd_alias() {               # containerd.service is another name of its unit, as an image may have it
         local d=$tree/etc/systemd/system
         printf '[Unit]\nDescription=containerd under another name\n[Service]\nType=notify\nDelegate=yes\nKillMode=process\nRestart=always\nRestartSec=5\nExecStart=/usr/bin/containerd\n[Install]\nAlias=containerd.service\n' \

@@ -100,7 +100,7 @@ TEST(binds_every_field) {
                 "spec:\n"
                 "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16, enableOutpost: yes, id: i, expectDevices: true, repairCondition: true}\n"
                 "  kubelet: {config: {podsPerCore: 5}, flags: [--v, 5], maxPodsExpression: 1 + 1}\n"
-                "  containerd: {config: 'a = 1', baseRuntimeSpec: {process: {x: 1}}}\n"
+                "  containerd: {config: 'a = 1', baseRuntimeSpec: {process: {x: 1}}, prePull: ['a.io/b:1', c]}\n"
                 "  instance:\n"
                 "    localStorage: {strategy: raid10, mountPath: /mnt/x, disabledMounts: [SOCI, Kubelet], filesystem: ext4, expectedDisks: 4}\n"
                 "    hugePages: {mode: explicit, pages: [{size: 2Mi, count: 5128}, {size: 1Gi, count: 4, numaNode: 0}], onShortfall: warn}\n"
@@ -146,6 +146,7 @@ TEST(binds_every_field) {
         ASSERT_STREQ(c->kubelet.max_pods_expression, "1 + 1");
         ASSERT_EQ(json_integer_value(json_object_get(c->containerd.config, "a")), 1);
         ASSERT_TRUE(json_object_get(c->containerd.base_runtime_spec, "process"));
+        ASSERT_TRUE(strv_length(c->containerd.pre_pull) == 2 && streq(c->containerd.pre_pull[0], "a.io/b:1"));
         ASSERT_EQ(c->instance.storage.strategy, STORAGE_RAID10);
         ASSERT_STREQ(c->instance.storage.mount_path, "/mnt/x");
         ASSERT_TRUE(c->instance.storage.no_soci && c->instance.storage.no_kubelet);
@@ -267,6 +268,11 @@ TEST(types_are_strict) {
         expect_error("  kubelet: {flags: --v=2}\n", "spec.kubelet.flags: must be a list, and is a plain word");
         expect_error("  kubelet: {config: 'a: b'}\n", "spec.kubelet.config: must be a map, and is quoted text");
         expect_error("  containerd: {baseRuntimeSpec: [1]}\n", "spec.containerd.baseRuntimeSpec: must be a map");
+        expect_error("  containerd: {prePull: ['']}\n", "spec.containerd.prePull[0]: is not the name of an image, such as");
+        expect_error("  containerd: {prePull: [a.io/b, 'a.io/c d']}\n", "spec.containerd.prePull[1]: is not the name of an image, such as");
+        expect_error("  containerd: {prePull: [\"a.io/${NAME}\"]}\n", "spec.containerd.prePull[0]: is not the name of an image, such as");
+        expect_error("  containerd: {prePull: a.io/b}\n", "spec.containerd.prePull: must be a list");
+        expect_accepted("  containerd: {prePull: ['[::1]:5000/a_b/c-d@sha256:0123', nginx]}\n", NULL);
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD "spec: [a]\n");
         ASSERT_STREQ(l.messages, "a, line 3: spec: must be a map, and is a list\n");
 }

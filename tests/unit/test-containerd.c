@@ -176,6 +176,33 @@ TEST(soci) {
         ASSERT_TRUE(sample_warned(&s, "no-fast-image-pull"));
 }
 
+/* Nothing waits for images, and containerd is not restarted for their list. */
+TEST(images_before_pods) {
+        static char first[] = "a.io/b:1", second[] = "c", *images[] = { first, second, NULL };
+        _cleanup_(sample_done) Sample s = sample_new();
+        ASSERT_TRUE(!plan_find(sample_plan(&s), "start-unit:nodestrap-pre-pull.service"));
+        s.config.containerd.pre_pull = images;
+        sample_plan(&s);
+        const Action *file = sample_file(&s, "/etc/nodestrap/pre-pull.json"), *pull = plan_find(s.plan, "start-unit:nodestrap-pre-pull.service");
+        ASSERT_CONTAINS(file->file.content, "\"a.io/b:1\",\n    \"c\"\n");
+        ASSERT_CONTAINS(file->file.content, "\"socket\": \"/run/containerd/containerd.sock\"");
+        ASSERT_CONTAINS(file->file.content, "\"provider\": \"/etc/eks/image-credential-provider/ecr-credential-provider\"");
+        ASSERT_STREQ(file->why, "a.io/b:1, c");
+        ASSERT_TRUE(pull->lenient && strv_contains(pull->after, "start-unit:containerd.service") && strv_contains(pull->after, file->id));
+        ASSERT_TRUE(strv_contains(pull->unit.reads, file->target));
+        for (const Action *a = s.plan->actions; a < s.plan->actions + s.plan->n; a++)
+                ASSERT_TRUE(!strv_contains(a->after, pull->id) && !strv_contains(a->after_any, pull->id));
+        ASSERT_TRUE(!strv_contains(plan_find(s.plan, "start-unit:containerd.service")->unit.reads, file->target));
+        /* SOCI has to see the login */
+        s.config.gates.fast_image_pull = s.host.soci_snapshotter = true;
+        sample_plan(&s);
+        ASSERT_CONTAINS(sample_file(&s, "/etc/nodestrap/pre-pull.json")->file.content, "\"socket\": \"/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock\"");
+        s.host.image_credential_provider = NULL;
+        sample_plan(&s);
+        ASSERT_TRUE(!strstr(sample_file(&s, "/etc/nodestrap/pre-pull.json")->file.content, "provider"));
+        s.config.containerd.pre_pull = NULL;
+}
+
 TEST(runtime_spec) {
         _cleanup_(sample_done) Sample s = sample_new();
         sample_plan(&s);
