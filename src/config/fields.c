@@ -101,6 +101,8 @@ static const Field kubelet_fields[] = {
         {}
 };
 
+static const Field image_item[] = { { .type = FIELD_STRING, .pattern = DOC("^[!-~]+$") }, {} };
+
 static const Field containerd_fields[] = {
         { FIELD("config", "Configuration of containerd as TOML, merged over that of nodestrap."),
           .type = FIELD_STRING, .flags = FIELD_TOML,
@@ -110,7 +112,7 @@ static const Field containerd_fields[] = {
           NODEADM("{\"process\": {\"rlimits\": [{\"type\": \"RLIMIT_NOFILE\", \"soft\": 65536, "
                   "\"hard\": 1048576}]}}") },
         { FIELD("prePull", "Images that containerd pulls while kubelet starts, which does not wait for them."),
-          .fields = string_item, AT(LIST, containerd.pre_pull),
+          .fields = image_item, AT(LIST, containerd.pre_pull),
           OURS("[\"123456789012.dkr.ecr.us-west-2.amazonaws.com/training:7\"]") },
         {}
 };

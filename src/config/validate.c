@@ -68,7 +68,10 @@ static bool is_rendered(const char *s) {
 }
 
 static bool is_image(const char *s) {
-        return *s && !strpbrk(s, " \t\n\r,\"'") && is_filled_in(s) && is_plain_text(s);
+        size_t n = 0;
+        while (s[n] > ' ' && s[n] <= '~')
+                n++;
+        return n > 0 && !s[n] && is_filled_in(s);
 }
 
 static bool is_base64(const char *s) {

@@ -8,6 +8,7 @@ usage: registry.py [OPTION]...
 Prints "registry ADDRESS:PORT" when it listens, then serves until killed. The first part of a name says how an image is:
   private/…   needs the login of --login          missing/…   does not exist
   hang/…      no answer                           busy/…      503, until the third request
+  slow/…      blobs take two seconds
   big/…       a layer of --big bytes              signed/…    blobs fail behind a redirect to a URL with a signature
   --listen A:P          (127.0.0.1:0)
   --login NAME:PASSWORD
@@ -23,6 +24,7 @@ import json
 import random
 import tarfile
 import threading
+import time
 
 KINDS = {"manifests": "application/vnd.oci.image.manifest.v1+json", "blobs": "application/octet-stream"}
 lock = threading.Lock()
@@ -105,6 +107,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if kind == "manifests" and (not reference.startswith("sha256:") or reference == own):
             return self.answer(200, manifest, Content_Type=KINDS[kind], Docker_Content_Digest=own)
         if kind == "blobs" and reference in blobs:
+            if how == "slow":
+                time.sleep(2)
             return self.answer(200, blobs[reference], Content_Type=KINDS[kind])
         return self.refuse(404, "NOT_FOUND")
 
