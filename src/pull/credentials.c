@@ -17,6 +17,7 @@
 #define CONFIG_MAX    (1U << 20)
 #define ANSWER_MAX    (1U << 20)
 #define TEXT_LIMIT    600
+#define LASTING_USEC  (600 * USEC_PER_SEC)
 #define PROVIDER_USEC (60 * USEC_PER_SEC)       /* as kubelet has it */
 
 char *told(const char *text, const Login *login) {
@@ -69,6 +70,7 @@ bool image_matches(const char *pattern, const char *repository) {
 
 void providers_done(Providers *p) {
         json_decref(p->config);
+        json_decref(p->answers);
         free(p->directory);
         *p = (Providers){};
 }
@@ -104,24 +106,28 @@ int providers_read(const Root *root, const char *path, const char *directory, Pr
                 return -EBADMSG;
         }
         set_variables(config);
-        *ret = (Providers){ .config = TAKE_PTR(config), .directory = xstrdup(directory) };
+        *ret = (Providers){ .config = TAKE_PTR(config), .answers = json_object(),
+                            .directory = xstrdup(directory), .lock = PTHREAD_MUTEX_INITIALIZER };
         return 0;
 }
 
 /* ---- the provider ---- */
 
-int login_parse(const char *answer, const char *version, const char *repository, Login *ret,
-                char **ret_why) {
-        _cleanup_(json_decrefp) json_t *response = json_loads(answer, 0, NULL);
+static json_t *answer_parse(const char *text, const char *version, char **ret_why) {
+        json_t *answer = json_loads(text, 0, NULL);
+        if (streq(json_get_text(answer, "kind"), "CredentialProviderResponse") &&
+            streq(json_get_text(answer, "apiVersion"), version))
+                return answer;
+        json_decref(answer);
+        *ret_why = xasprintf("its answer is not a CredentialProviderResponse of %s", version);
+        return NULL;
+}
+
+static int login_of(const json_t *answer, const char *repository, Login *ret) {
         const char *pattern, *best = "";
         json_t *entry, *login = NULL;
-        if (!streq(json_get_text(response, "kind"), "CredentialProviderResponse") ||
-            !streq(json_get_text(response, "apiVersion"), version)) {
-                *ret_why = xasprintf("its answer is not a CredentialProviderResponse of %s", version);
-                return -EBADMSG;
-        }
         /* kubelet also prefers the last one by bytes, which is the most special one */
-        json_object_foreach(json_object_get(response, "auth"), pattern, entry) {
+        json_object_foreach(json_object_get(answer, "auth"), pattern, entry) {
                 if (!image_matches(pattern, repository) || strcmp(pattern, best) < 0)
                         continue;
                 best = pattern;
@@ -134,6 +140,11 @@ int login_parse(const char *answer, const char *version, const char *repository,
         return 1;
 }
 
+int login_parse(const char *text, const char *version, const char *repository, Login *ret, char **ret_why) {
+        _cleanup_(json_decrefp) json_t *answer = answer_parse(text, version, ret_why);
+        return answer ? login_of(answer, repository, ret) : -EBADMSG;
+}
+
 /* An open file with the text, at its begin. */
 static int file_of(const char *text) {
         _cleanup_(close_fd) int fd = memfd_create("request", MFD_CLOEXEC);
@@ -143,8 +154,9 @@ static int file_of(const char *text) {
         return TAKE_FD(fd);
 }
 
-static int ask(const Providers *p, const json_t *provider, const char *repository, uint64_t deadline,
-               Login *ret, char **ret_why) {
+/* NULL: *ret_why. */
+static json_t *ask(const Providers *p, const json_t *provider, const char *repository, uint64_t deadline,
+                   char **ret_why) {
         const char *name = json_get_text(provider, "name"), *version = json_get_text(provider, "apiVersion");
         json_t *request = json_pack("{ss ss ss}", "kind", "CredentialProviderRequest", "apiVersion", version,
                                     "image", repository);
@@ -152,6 +164,7 @@ static int ask(const Providers *p, const json_t *provider, const char *repositor
         _cleanup_(child_result_done) ChildResult c = {};
         _cleanup_(close_fd) int fd = file_of(text);
         _strv_ char **argv = NULL;
+        json_t *answer = NULL;
         const json_t *word;
         size_t i;
         json_decref(request);
@@ -162,20 +175,18 @@ static int ask(const Providers *p, const json_t *provider, const char *repositor
                        : child_run_fed(argv, fd, MIN(deadline, now_usec() + PROVIDER_USEC), ANSWER_MAX, &c);
         if (r < 0)
                 why = xstrdup(strerror(-r));
-        else if (c.timed_out) {
-                r = -ETIMEDOUT;
+        else if (c.timed_out)
                 why = xstrdup("it does not end");
-        } else if (c.status != 0) {
+        else if (c.status != 0) {
                 _free_ char *said = told(c.errors, &(Login){});
-                r = -EIO;
                 why = xasprintf("it ended with status %d%s%s", c.status, *said ? ": " : "", said);
         } else
-                r = login_parse(c.output, version, repository, ret, &why);
+                answer = answer_parse(c.output, version, &why);
         if (c.output)
                 explicit_bzero(c.output, c.size);
-        if (r < 0)
+        if (!answer)
                 *ret_why = xasprintf("%s gave no credentials: %s", argv[0], why);
-        return r;
+        return answer;
 }
 
 static bool is_responsible(const json_t *provider, const char *repository) {
@@ -187,7 +198,36 @@ static bool is_responsible(const json_t *provider, const char *repository) {
         return false;
 }
 
-int login_find(const Providers *p, const char *image, uint64_t deadline, Login *ret, char **ret_why) {
+/* Does the answer hold for the rest of the time that this program has? */
+static bool is_lasting(const json_t *provider, const json_t *answer) {
+        const char *own = json_get_text(answer, "cacheDuration");
+        uint64_t usec = 0;
+        return parse_timespan(*own ? own : json_get_text(provider, "defaultCacheDuration"), &usec) >= 0 &&
+               usec >= LASTING_USEC;
+}
+
+/* "ecr-credential-provider 1.dkr.ecr.us-west-2.amazonaws.com"; without the registry for all of them. */
+static char *answer_key(const json_t *provider, const char *repository, bool global) {
+        return xasprintf("%s %.*s", json_get_text(provider, "name"),
+                         global ? 0 : (int)strcspn(repository, "/"), repository);
+}
+
+/* A new reference. */
+static json_t *answer_get(Providers *p, const json_t *provider, const char *repository, uint64_t deadline,
+                          char **ret_why) {
+        _free_ char *own = answer_key(provider, repository, false),
+                    *all = answer_key(provider, repository, true);
+        json_t *answer = json_object_get(p->answers, own) ?: json_object_get(p->answers, all);
+        if (answer)
+                return json_incref(answer);
+        answer = ask(p, provider, repository, deadline, ret_why);
+        const char *type = json_get_text(answer, "cacheKeyType");
+        if (ONE_OF(type, "Registry", "Global") && is_lasting(provider, answer))
+                json_object_set(p->answers, streq(type, "Global") ? all : own, answer);
+        return answer;
+}
+
+int login_find(Providers *p, const char *image, uint64_t deadline, Login *ret, char **ret_why) {
         _free_ char *repository = image_repository(image);
         const json_t *provider;
         size_t i;
@@ -196,7 +236,17 @@ int login_find(const Providers *p, const char *image, uint64_t deadline, Login *
                 if (r > 0 || !is_responsible(provider, repository))
                         continue;
                 free(TAKE_PTR(*ret_why));
-                r = ask(p, provider, repository, deadline, ret, ret_why);
+                pthread_mutex_lock(&p->lock);
+                json_t *answer = answer_get(p, provider, repository, deadline, ret_why);
+                r = answer ? login_of(answer, repository, ret) : -EIO;
+                json_decref(answer);
+                pthread_mutex_unlock(&p->lock);
         }
         return r;
+}
+
+void logins_forget(Providers *p) {
+        pthread_mutex_lock(&p->lock);
+        json_object_clear(p->answers);
+        pthread_mutex_unlock(&p->lock);
 }

@@ -122,8 +122,9 @@ static void image_set(Puller *p, Image *i, const char *state, char *text) {
 
 /* Will the same call have the same answer? */
 static bool is_final(const CriReply *r) {
+        const char *text = r->message ?: "";
         return r->status == INVALID_ARGUMENT || r->status == NOT_FOUND || r->status == UNIMPLEMENTED ||
-               strstr(r->message ?: "", "no space left on device");
+               strstr(text, "no space left on device") || strstr(text, "invalid reference format");
 }
 
 /* 0: *ret is the answer; < 0: *ret_why. -EREMOTEIO: a refusal that stays. */
@@ -173,6 +174,8 @@ static int pull(const Hand *h, Image *i, char **ret_why) {
         text_done(&frame);
         if (r >= 0)
                 return 0;
+        if (k > 0)
+                logins_forget(&p->providers);
         _free_ char *refusal = told(why, &login);
         *ret_why = none ? xasprintf("%s (%s)", refusal, none) : xstrdup(refusal);
         /* without its credentials, a registry may say that an image does not exist */

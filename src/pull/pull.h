@@ -6,6 +6,8 @@
 #include "base/root.h"
 #include "base/str.h"
 
+#include <pthread.h>
+
 /* ---- messages of CRI ---- */
 
 /* Of a registry. It is secret. */
@@ -41,8 +43,13 @@ _must_check_ _nonnull_ int cri_call(Channel *c, const char *method, const Text *
 /* A new text for people out of a foreign one: on one line, without secrets. */
 _malloc_ _nonnull_ char *told(const char *text, const Login *login);
 
-/* config: a CredentialProviderConfig. directory: of its programs. */
-typedef struct Providers { json_t *config; char *directory; } Providers;
+/* config: a CredentialProviderConfig. directory: of its programs. answers: those that also hold for other
+ * images, by provider and registry. */
+typedef struct Providers {
+        json_t *config, *answers;
+        char *directory;
+        pthread_mutex_t lock;           /* of answers; one program at a time */
+} Providers;
 /* Sets the variables in it for all programs. -ENOENT: none is configured; else *ret_why. */
 _must_check_ _nonnull_ int providers_read(const Root *root, const char *path, const char *directory,
                                           Providers *ret, char **ret_why);
@@ -55,5 +62,7 @@ _must_check_ _nonnull_ bool image_matches(const char *pattern, const char *repos
 _must_check_ _nonnull_ int login_parse(const char *answer, const char *version, const char *repository,
                                        Login *ret, char **ret_why);
 /* Asks the provider for this image. 1: *ret; 0: none is responsible or it has none; < 0: *ret_why. */
-_must_check_ _nonnull_ int login_find(const Providers *p, const char *image, uint64_t deadline, Login *ret,
+_must_check_ _nonnull_ int login_find(Providers *p, const char *image, uint64_t deadline, Login *ret,
                                       char **ret_why);
+/* A registry has refused a login: ask again. */
+_nonnull_ void logins_forget(Providers *p);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# nodestrap-pre-pull with the real containerd of this machine, a registry of our own (tests/mock/registry.py) and a credential provider
+# nodestrap-pre-pull with a real containerd, 2.x where the cache has it, a registry of our own (tests/mock/registry.py) and a credential provider
 # that notes what it is asked. It ends with 0 whatever happens, and no secret is in an argument list, in its messages or in its result.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
@@ -9,9 +9,10 @@ program=$(dirname "$(realpath "${NODESTRAP:-build/nodestrap}")")/nodestrap-pre-p
 secret=PASSWORD-nobody-may-see-0123 host=123456789012.dkr.ecr.us-west-2.amazonaws.com
 skip() { [ "${NODESTRAP_TEST_REQUIRE:-0}" = 0 ] && echo "1..0 # SKIP $1" || printf '1..1\nnot ok 1 - %s\n' "$1"; exit; }
 [ "$(id -u)" = 0 ] || skip "only root can run containerd"
-command -v containerd >/dev/null || skip "no containerd here"
+containerd=$("$here/../tools/peers.sh" --cached containerd2 sid containerd 2>/dev/null)/usr/bin/containerd
+[ -x "$containerd" ] || containerd=$(command -v containerd) || skip "no containerd here"
 
-# Its mounts are its own. Its disk has 24 MB.
+# Its mounts are its own. Its disk has 48 MB.
 pids=(); mkdir -p "$tmp"/{disk,certs.d,bin,socket}
 trap 'mock_stop; [ ${#pids[@]} = 0 ] || kill "${pids[@]}" 2>/dev/null; wait; rm -r "$tmp"' EXIT
 cat >"$tmp/config.toml" <<END
@@ -28,7 +29,7 @@ config_path = "$tmp/certs.d"
 conf_dir = "$tmp/cni"
 END
 containerd_start() {
-        unshare --mount sh -c 'mount -t tmpfs -o size=24m none "$1/disk" && exec containerd -c "$1/config.toml"' sh "$tmp" >"$tmp/containerd.log" 2>&1 &
+        unshare --mount sh -c 'mount -t tmpfs -o size=48m none "$1/disk" && exec "$2" -c "$1/config.toml"' sh "$tmp" "$containerd" >"$tmp/containerd.log" 2>&1 &
         pids+=($!)
 }
 exec 8< <(exec python3 "$here/registry.py" --login "AWS:$secret" --log "$tmp/requests")
@@ -42,7 +43,7 @@ provider() {
         printf '#!/bin/bash\nrequest=$(cat); echo "$request" >>%q; tr "\\0" " " </proc/$$/cmdline >>%q; env >>%q\n%s\n' "$tmp/asked" "$tmp/arguments" "$tmp/environment" "$1" >"$tmp/bin/ecr-credential-provider"
         chmod 755 "$tmp/bin/ecr-credential-provider"; : >"$tmp/asked"; rm -f "$tmp/late"
 }
-gives='printf "{\"kind\": \"CredentialProviderResponse\", \"apiVersion\": \"credentialprovider.kubelet.k8s.io/v1\", \"cacheKeyType\": \"Registry\", \"auth\": {\"*.dkr.ecr.*.amazonaws.com\": {\"username\": \"AWS\", \"password\": \"'$secret'\"}}}"'
+gives='printf "{\"kind\": \"CredentialProviderResponse\", \"apiVersion\": \"credentialprovider.kubelet.k8s.io/v1\", \"cacheKeyType\": \"Registry\", \"cacheDuration\": \"12h0m0s\", \"auth\": {\"*.dkr.ecr.*.amazonaws.com\": {\"username\": \"AWS\", \"password\": \"'$secret'\"}}}"'
 printf '{"kind": "CredentialProviderConfig", "apiVersion": "kubelet.config.k8s.io/v1", "providers": [{"name": "ecr-credential-provider", "matchImages": ["*.dkr.ecr.*.amazonaws.com"],
         "defaultCacheDuration": "12h0m0s", "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "args": ["get-credentials"], "env": [{"name": "REGION_OF", "value": "us-west-2"}]}]}' >"$tmp/providers.json"
 # pulls SECONDS IMAGE…: runs it, and keeps how long it took
@@ -83,6 +84,10 @@ ok "a second run" pulls 60 $host/private/a:1 plain.test/public/b:2
 ok "finds them" states present present
 ok "and asks neither the registry" eval '! [ -s "$tmp/requests" ]'
 ok "nor the provider" asked 1
+
+ok "three more images of that registry" pulls 60 $host/private/t:1 $host/private/u:1 $host/private/v:1
+ok "are pulled, too" states pulled pulled pulled
+ok "with one question to the provider" asked 2
 
 ok "an image that does not exist, beside another" pulls 60 plain.test/missing/c:1 plain.test/public/d:1
 ok "does not hold that one up" states failed pulled
@@ -142,6 +147,7 @@ ok "at once" quick 20
 ok "and says so" says "no space left on device"
 ok "what is not an image" pulls 60 'plain.test/UPPER/../x:1' plain.test/public/p:1
 ok "is one, too" states failed pulled
+ok "and at once" quick 5
 
 echo '{"images": 5}' >"$tmp/damaged.json"
 ok "a damaged file ends with success" eval '"$program" "$tmp/damaged.json" "$tmp/none.json" 2>"$tmp/err"'

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What containerd and a credential provider answer nodestrap-pre-pull. An image has the same size whatever
- * stands behind its frame, and a message for people is one line. */
+ * Answers of containerd and of a credential provider to nodestrap-pre-pull. A login has both parts, and a
+ * message for people is one line. */
 #include "pull/pull.h"
 
 #include <errno.h>
