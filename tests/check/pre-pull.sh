@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# nodestrap-pre-pull with a real containerd, 2.x where the cache has it, a registry of our own (tests/mock/registry.py) and a credential provider
-# that notes what it is asked. It ends with 0 whatever happens, and no secret is in an argument list, in its messages or in its result.
+# nodestrap-pre-pull with a real containerd, 2.x where the cache has it, and with tests/mock/registry.py. The credential provider notes what
+# it is asked. The program ends with 0 whatever happens, and no secret is in an argument list, in its messages or in its result.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
