@@ -57,7 +57,7 @@ int storage_strategy_from_string(const char *text) {
 
 /* An example, and the origin of the key: the nodeadm API, or nodestrap since that version. */
 #define NODEADM(text) .example = DOC(text)
-#define OURS(text)    .example = DOC(text), .since = DOC("0.1.0")
+#define OURS(text)    .example = DOC(text), .since = "0.1.0"
 
 static const Field string_item[] = { { .type = FIELD_STRING }, {} };
 

@@ -39,6 +39,8 @@ struct Field {
         unsigned n_names;
         unsigned offset;                /* in struct Config, for bind */
         int min, max;                   /* integer */
+        char since[8];                  /* the first version of nodestrap with the key; "": nodeadm has it
+                                         * (awslabs/amazon-eks-ami, nodeadm/api/v1alpha1) */
         const char *fallback;           /* the default as text, of a string or an integer */
         /* into: the member of Config; never fails behind config_validate() */
         void (*bind)(const Field *f, const json_t *value, void *into);
@@ -48,11 +50,9 @@ struct Field {
         const char *doc;                /* one line */
         const char *pattern;            /* of a string; validate.c decides */
         const char *example;            /* JSON, or the text of a string itself */
-        char since[8];                  /* the first version of nodestrap with the key; "": nodeadm has it
-                                         * (awslabs/amazon-eks-ami, nodeadm/api/v1alpha1) */
 #else
 #define DOC(text) {}
-        struct {} doc, pattern, example, since;
+        struct {} doc, pattern, example;
 #endif
 };
 

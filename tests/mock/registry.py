@@ -32,11 +32,12 @@ lock = threading.Lock()
 
 def layer_of(name, size):
     """Random bytes: they cannot be compressed."""
-    out = io.BytesIO()
+    out, some = io.BytesIO(), random.Random(name)
+    data = b"".join(some.randbytes(min(1 << 20, size - at)) for at in range(0, size, 1 << 20))
     with tarfile.open(fileobj=out, mode="w") as tar:
         entry = tarfile.TarInfo("data")
         entry.size = size
-        tar.addfile(entry, io.BytesIO(random.Random(name).randbytes(size)))
+        tar.addfile(entry, io.BytesIO(data))
     return out.getvalue()
 
 
