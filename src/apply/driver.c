@@ -52,7 +52,7 @@ static void add_difference(const char *params, const char *word, Differences *d)
         if (!is)
                 text_add(unknown, "%s%.*s", unknown->size > 0 ? ", " : "", (int)n, word);
         else if (!streq(is, want))
-                text_add(other, "%s%.*s=%s (%s is asked for)", other->size > 0 ? ", " : "", (int)n,
+                text_add(other, "%s%.*s=%s (wanted: %s)", other->size > 0 ? ", " : "", (int)n,
                          word, *is ? is : "\"\"", want);
 }
 
@@ -70,21 +70,21 @@ static int tell_params(Work *w, const Differences *d, bool known_format) {
                                                             d->unknown.data);
         if (d->borne.size > 0)
                 diag_warn_at(&w->warnings, "driver-parameter", NULL, w->action->id,
-                             "NVIDIA's driver was loaded with %s" NO_LATER_CHANGE, d->borne.data);
+                             "the NVIDIA driver was loaded with %s" NO_LATER_CHANGE, d->borne.data);
         if (d->ignored.size > 0)
                 diag_warn_at(&w->warnings, "driver-parameter", NULL, w->action->id,
-                             "NVIDIA's driver does not know the parameter %s and ignores it; "
+                             "the NVIDIA driver does not know the parameter %s and ignores it; "
                              NVIDIA_OPTIONS " has it for a newer driver",
                              d->ignored.data);
         if (d->unknown.size > 0)
                 return work_fail(
                         w, -EOPNOTSUPP, CAUSE_DRIVER_SETTING,
-                        "NVIDIA's driver does not know the parameter %s of " NVIDIA_OPTIONS "; use an "
+                        "the NVIDIA driver does not know the parameter %s of " NVIDIA_OPTIONS "; use an "
                         "image with a newer driver, or remove that setting from spec.accelerator.nvidia",
                         d->unknown.data);
         if (d->other.size > 0)
                 return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING,
-                                 "NVIDIA's driver was loaded with %s" NO_LATER_CHANGE, d->other.data);
+                                 "the NVIDIA driver was loaded with %s" NO_LATER_CHANGE, d->other.data);
         return 0;
 }
 
@@ -95,7 +95,8 @@ static int check_params(Work *w) {
                                              : 0;
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER,
-                                 "the parameters of NVIDIA's driver cannot be read from " PROC "/params: %m");
+                                 "the parameters of the NVIDIA driver cannot be read from " PROC
+                                 "/params: %m");
         for (char **word = w->action->device.parameters; word && *word; word++)
                 add_difference(params, *word, &d);
         size_t n = params ? strcspn(params, ":= \t\n\"{") : 0;
@@ -133,7 +134,7 @@ static int check_gpus(Work *w) {
                 return work_fail(w, r, CAUSE_DRIVER, "the drivers of the GPUs cannot be read: %m");
         if (t.size > 0)
                 return work_fail(w, -ENODEV, CAUSE_DRIVER,
-                                 "NVIDIA's driver does not run every GPU; missing: %s; dmesg (NVRM) shows "
+                                 "the NVIDIA driver does not run every GPU; missing: %s; dmesg (NVRM) shows "
                                  "why. If the GPU is broken, replace the instance. If the driver does "
                                  "not support the GPU, install the other flavour (open or proprietary) "
                                  "or another version. If another driver (vfio-pci) runs the GPU, set "

@@ -244,7 +244,8 @@ static void files_fail(Apply *a, const Action *at, const char *doing, uint64_t b
                         failed = t;
                 else if (t != failed && t->state == TASK_TAKEN)
                         task_skip(t,
-                                  xasprintf("given up with %s; it may be written or not", failed->action->id),
+                                  xasprintf("nodestrap gave up at %s; this file may be written or not",
+                                            failed->action->id),
                                   false);
         }
         if (!failed)

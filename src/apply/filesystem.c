@@ -17,7 +17,7 @@ static int mkfs(Work *w, const char *device) {
         _free_ char *path = xasprintf("/dev/%s", device), *disks = disks_shown(w),
                     *uuid = xasprintf("uuid=%s", a->storage.uuid);
         _free_ char *what =
-                xasprintf("no %s file system can be made on %s, of %s", a->storage.filesystem, device, disks);
+                xasprintf("no %s file system can be made on %s (%s)", a->storage.filesystem, device, disks);
         _strv_ char **argv = streq(a->storage.filesystem, "xfs")
                                      ? command("mkfs.xfs", "-q", "-f", "-K", "-L", LABEL_UNFINISHED, "-m",
                                                uuid, path, NULL)

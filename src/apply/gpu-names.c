@@ -59,7 +59,7 @@ int gpu_names_read(Work *w, GpuNames *ret, NvmlTrouble *ret_trouble) {
         NvmlGpus gpus = {};
         GpuNames names = {};
         int code = NVML_OK;
-        work_at(w, "NVIDIA's management library did not answer when asked for the GPUs");
+        work_at(w, "the NVIDIA management library did not answer when asked for the GPUs");
         int r = nvml_open(&gpus, ret_trouble);
         if (r < 0)
                 return r;

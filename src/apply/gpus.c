@@ -10,8 +10,8 @@ int gpus_fail(Work *w, const NvmlTrouble *trouble) {
         if (trouble->code == NVML_OK)
                 return work_fail(
                         w, -ELIBACC, CAUSE_NVML,
-                        "NVIDIA's management library cannot be loaded: %s; it comes with the driver (package "
-                        "libnvidia-ml or nvidia-driver-cuda-libs, libnvidia-ml1 on Debian)",
+                        "the NVIDIA management library cannot be loaded: %s; it comes with the driver "
+                        "(package libnvidia-ml or nvidia-driver-cuda-libs, libnvidia-ml1 on Debian)",
                         trouble->text);
         return work_fail(w, -EIO, CAUSE_NVML, "%s; %s", trouble->text,
                          trouble->code == NVML_VERSION_MISMATCH
@@ -40,7 +40,7 @@ static char *what_is_missing(const Work *w, const NvmlGpus *gpus) {
 
 int gpus_look(Work *w, NvmlGpus *ret, NvmlTrouble *ret_trouble) {
         NvmlGpus gpus = {};
-        work_at(w, "NVIDIA's management library did not answer when asked for the GPUs");
+        work_at(w, "the NVIDIA management library did not answer when asked for the GPUs");
         int r = nvml_open(&gpus, ret_trouble);
         if (r < 0)
                 return r;

@@ -27,7 +27,7 @@ int channel_work(Work *w) {
                 if (r != -ENXIO)
                         return work_fail(w, r, CAUSE_IMEX, "/proc/devices cannot be read: %m");
                 return work_fail(w, r, CAUSE_IMEX,
-                                 "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS
+                                 "the NVIDIA driver offers no IMEX channels (/proc/devices has no " CHANNELS
                                  "): it is not loaded, too old, or loaded with ImexChannelCount=0 (see "
                                  "/proc/driver/nvidia/params)");
         }

@@ -171,7 +171,7 @@ int mount_work(Work *w) {
         int r = root_make_dirs(w->root, w->action->target, 0755);
         if (r < 0)
                 return work_fail(w, r, CAUSE_MOUNT, "%s cannot be made: %s", w->action->target,
-                                 r == -ENOTDIR ? "a file is there or on the way" : strerror(-r));
+                                 r == -ENOTDIR ? "a file is in its place or in its path" : strerror(-r));
         r = disks_same(w);
         THEN(r, step_device(w, &name));
         if (r < 0)

@@ -48,14 +48,14 @@ static int unload(Work *w, char *const *modules) {
         _strv_ char **argv = command("modprobe", "-r", NULL);
         for (char *const *module = modules; *module; module++)
                 strv_add(&argv, *module);
-        return work_run(w, CAUSE_DRIVER_SETTING, "NVIDIA's driver cannot be unloaded", argv);
+        return work_run(w, CAUSE_DRIVER_SETTING, "the NVIDIA driver cannot be unloaded", argv);
 }
 
 static int load(Work *w) {
         _strv_ char **argv = command("modprobe", DRIVER, NULL);
         return root_exists(w->root, "/sys/module/" DRIVER) > 0
                        ? 0
-                       : work_run(w, CAUSE_DRIVER, "NVIDIA's driver cannot be loaded again", argv);
+                       : work_run(w, CAUSE_DRIVER, "the NVIDIA driver cannot be loaded again", argv);
 }
 
 static void warn(Work *w, const char *file, const char *why) {

@@ -370,7 +370,7 @@ static void correct_name(Run *run) {
         if (!h->name_before || streq(h->name_before, h->instance.private_dns_name))
                 return;
         diag_warn(&run->diag, "node-name-corrected",
-                  "EC2 names this node %s, not %s, as assumed without an answer; the config phase runs again",
+                  "EC2 names this node %s, but nodestrap assumed %s; the config phase runs again",
                   h->instance.private_dns_name, h->name_before);
         run->options.skip_config = false;
 }

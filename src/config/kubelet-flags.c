@@ -355,7 +355,7 @@ static const char *reserved_memory_fault(const char *list) {
                         good = equals && equals > limit && equals[1];
                 }
                 if (!good)
-                        return "must be as 0:memory=1Gi, and a semicolon before each further NUMA node";
+                        return "must be like 0:memory=1Gi, with a semicolon before each further NUMA node";
         }
         return NULL;
 }

@@ -84,9 +84,9 @@ static void search_bootstrappers(const Look *l) {
         }
         Check *c = TELL(l->checks, held ? CHECK_WARNING : CHECK_FAILED, "bootstrappers",
                         "nodeadm and nodestrap", list, NULL, "both are enabled; %s: systemctl disable %s",
-                        held ? "our drop-ins let only one of them set up the node, and an update may change "
-                               "which"
-                             : "the drop-ins of our package are missing, so both set up the node in one boot",
+                        held ? "drop-ins of nodestrap let only one of them set up the node, and an update may "
+                               "change which"
+                             : "drop-ins of nodestrap are missing, so both set up the node in one boot",
                         list);
         c->cause = held ? CAUSE_NONE : CAUSE_INIT;
 }
@@ -98,13 +98,13 @@ static void search_enabled(const Look *l, const char *unit, const char *early) {
         bool enabled = unit_is_enabled(l, unit), fails = streq(unit, "kubelet.service");
         if (enabled && !has_drop_in(l->root, unit)) {
                 Check *c = TELL(l->checks, fails ? CHECK_FAILED : CHECK_WARNING, "enabled", unit, NULL, NULL,
-                                "it is enabled, and %s.d/10-nodestrap.conf of our package is missing, so it "
+                                "it is enabled, and %s.d/10-nodestrap.conf of nodestrap is missing, so it "
                                 "starts %s: systemctl disable %s, and reinstall nodestrap",
                                 unit, early, unit);
                 c->cause = fails ? CAUSE_UNIT : CAUSE_NONE;
         } else if (enabled && fails)
                 TELL(l->checks, CHECK_WARNING, "enabled", unit, NULL, NULL,
-                     "it is enabled, but our drop-in makes it wait for init, which starts it anyway: "
+                     "it is enabled, but a drop-in makes it wait for init, which starts it anyway: "
                      "systemctl disable %s",
                      unit);
 }
@@ -142,7 +142,7 @@ static void search_node(const Image *image, Checks *checks) {
                "it is from the instance that the image was made on: cloud-init clean",
                "/var/lib/cloud/instance", "/var/lib/cloud/data/instance-id");
         /* ConditionPathExists=! of nvidia-driver-resolve.service (awslabs/amazon-eks-ami). */
-        SEARCH("leftover-driver", "the choice of NVIDIA's driver",
+        SEARCH("leftover-driver", "the choice of the NVIDIA driver",
                "it fits the GPUs of the build machine, and a boot does not choose again. Build on a machine "
                "without GPUs, or remove the file and the tree in /opt/nvidia/current",
                "/opt/nvidia/current/.driver-flavor");

@@ -232,9 +232,9 @@ static void tell_driver(const Comparison *c) {
         if (d) {
                 _free_ char *found =
                         d->where ? xasprintf("%s (%s)", d->version, d->where) : xstrdup(d->version);
-                checks_add(c->checks, CHECK_OK, "driver", "NVIDIA's driver", found);
+                checks_add(c->checks, CHECK_OK, "driver", "NVIDIA driver", found);
         } else if (need)
-                TELL(c->checks, CHECK_UNKNOWN, "driver", "NVIDIA's driver", NULL, need,
+                TELL(c->checks, CHECK_UNKNOWN, "driver", "NVIDIA driver", NULL, need,
                      "no file of the image shows its version: give --driver-version");
 }
 
@@ -279,7 +279,7 @@ static void compare_minima(const Comparison *c, const Need *need) {
         if (!types)
                 return;
         _free_ char *found = image_drivers_text(c->image);
-        Check *check = TELL(c->checks, CHECK_FAILED, "version", "NVIDIA's driver", found, need,
+        Check *check = TELL(c->checks, CHECK_FAILED, "version", "NVIDIA driver", found, need,
                             "it does not support the GPUs of these types: install %s or newer",
                             highest_of(types, minimum_of));
         check_settle(check, CAUSE_DRIVER, types);

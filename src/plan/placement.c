@@ -59,7 +59,7 @@ static void show(json_t *places, Text *text, unsigned card, unsigned device) {
 static void show_all(Plan *plan, const Cards *cards, const char *type, unsigned n) {
         _cleanup_(text_done) Text text = {};
         json_t *places = json_array();
-        text_add(&text, "%sinterfaces %u of %s, on network cards as AWS's guide places them\n",
+        text_add(&text, "%sinterfaces %u of %s, on network cards as the guide of AWS places them\n",
                  plan->machine, n, type);
         /* round by round over the cards; device 0 of cards beyond the first comes second */
         for (unsigned i = 0; i < n; i++) {

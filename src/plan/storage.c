@@ -115,7 +115,7 @@ void device_filesystem(Stores *s, Diag *warnings, Device *d) {
         if (!streq(d->filesystem, wanted_filesystem(s, d)))
                 diag_warn_at(warnings, "filesystem-kept", NULL,
                              s->path ?: "spec.instance.localStorage.filesystem",
-                             "%s holds %s and stays that, not %s: its data may be needed",
+                             "%s holds %s and keeps it, instead of %s: you may need its data",
                              d->name, d->filesystem, wanted_filesystem(s, d));
 }
 

@@ -184,8 +184,8 @@ static void check_target(Stores *s, const Volume *v, const BindStep *step, const
         else if (!refuse_mounts_below(s, path, dir) && dir && dir->read_only &&
                  (dir->kind == DIRECTORY_MISSING || !dir->empty))
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s cannot be made or moved on a read-only file system: make it in the image, "
-                              "and empty", path);
+                              "%s cannot be made or moved on a read-only file system: make an empty "
+                              "directory there in the image", path);
         else if (dir && dir->foreign && !dir->foreign_itself)   /* may belong to a user */
                 refuse_foreign_way(s, path, dir->foreign);
 }

@@ -39,7 +39,7 @@ static void metrics_verdict(Text *t, const Status *s) {
               s->plan_id);
         GAUGE(t, "exit_code", "exit status of the root cause, 0 if there is none", " %lld",
               (long long)s->exit);
-        GAUGE(t, "tainted", "1 where the node joins with a taint, because a step failed that its policy "
+        GAUGE(t, "tainted", "1 if the node joins with a taint, because a step failed that its policy "
                             "tolerates",
               " %d", streq(s->verdict, "tainted"));
 }
@@ -75,7 +75,7 @@ static void metrics_runs(Text *t, const StatusRun *runs) {
 
 /* A phase that has not ended has only a verdict. */
 static void metrics_phases(Text *t, const StatusPhase *phase) {
-        metric_head(t, "phase_verdict", "1 for what became of each phase of this boot");
+        metric_head(t, "phase_verdict", "1 for the verdict of each phase of this boot");
         for (; phase && phase->phase; phase++)
                 text_add(t, "nodestrap_phase_verdict{phase=\"%s\",verdict=\"%s\"} 1\n", phase->phase,
                          phase->verdict);
@@ -138,7 +138,7 @@ static void metrics_outcomes(Text *t, const Status *s) {
 static void metrics_accelerator(Text *t, const Status *s) {
         if (s->accelerator.clique_id >= 0)
                 GAUGE(t, "fabric_info",
-                      "the NVLink fabric that all GPUs have joined, no UUID where it ends with this node",
+                      "the NVLink fabric that all GPUs have joined; no UUID if it is only of this node",
                       "{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1", s->accelerator.cluster_uuid,
                       (long long)s->accelerator.clique_id);
         if (s->accelerator.states)
@@ -168,9 +168,9 @@ static void metrics_findings(Text *t, const char *name, const char *help, const 
 static void metrics_health(Text *t, const StatusHealth *health, const StatusGpu *gpu) {
         if (!health)
                 return;
-        metrics_findings(t, "gpu_health", "1 for each word that was found for a GPU or another device",
+        metrics_findings(t, "gpu_health", "1 for each finding of a GPU or another device",
                          health->findings);
-        metric_head(t, "gpu_healthy", "1 for a GPU of which nothing was found, 0 for another");
+        metric_head(t, "gpu_healthy", "1 for a GPU without a finding, else 0");
         for (; gpu && gpu->address; gpu++)
                 if (gpu->health)
                         text_add(t, "nodestrap_gpu_healthy{gpu=\"%lld\",address=\"%s\"} %d\n",
@@ -183,7 +183,7 @@ static void metrics_health(Text *t, const StatusHealth *health, const StatusGpu 
 static void metrics_prove(Text *t, const StatusHealth *prove, const StatusGpu *gpus) {
         if (!prove)
                 return;
-        metrics_findings(t, "gpu_prove", "1 for each word that the test found for a GPU", prove->findings);
+        metrics_findings(t, "gpu_prove", "1 for each finding of the test of a GPU", prove->findings);
         metric_head(t, "gpu_prove_tested_bytes", "GPU memory that was written and read back");
         for (const StatusGpu *g = gpus; g && g->address; g++)
                 if (g->tested > 0)

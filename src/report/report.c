@@ -102,7 +102,7 @@ static char *last_line(const Verdict *v, const Report *report, double seconds) {
                 return xasprintf("nodestrap: ok: %s", v->text);
         if (done == 0)
                 return xasprintf(
-                        "nodestrap: ok: nothing to change, %zu of %zu steps were so already%s (%s, %.2f s)",
+                        "nodestrap: ok: nothing to change, %zu of %zu steps were done already%s (%s, %.2f s)",
                         unchanged, r ? r->n : 0, left_out, report->phases, seconds);
         return xasprintf("nodestrap: ok: %zu done, %zu unchanged%s (%s, %.2f s)", done, unchanged, left_out,
                          report->phases, seconds);

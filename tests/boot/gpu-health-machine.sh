@@ -18,8 +18,8 @@
 # console: check-health:gpus: gsp-timeout: GPU 6 .*does not answer \(Xid 119\)
 # console: check-health:gpus: reset-required: NVIDIA driver: a GPU takes no work before a reset
 # console: check-health:gpus: nvlink-error: NVIDIA driver: it cannot read which NVLinks are up
-# console: check-driver:nvidia: driver-parameter: NVIDIA's driver was loaded with GrdmaPciTopoCheckOverride=0 \(1 is asked for\)
-# console: check-driver:nvidia: NVIDIA's driver was loaded with GrdmaPciTopoCheckOverride=0 \(1 is asked for\)
+# console: check-driver:nvidia: driver-parameter: the NVIDIA driver was loaded with GrdmaPciTopoCheckOverride=0 \(wanted: 1\)
+# console: check-driver:nvidia: the NVIDIA driver was loaded with GrdmaPciTopoCheckOverride=0 \(wanted: 1\)
 # console: NODESTRAP verdict=failed code=EHEALTH step=check-health
 # Faults around the GPUs: links, EFA, the kernel log, the way from EFA to the GPUs. Each is on the console, in status and in the metrics;
 # the configuration decides what follows.
@@ -120,7 +120,7 @@ try "an image whose own option comes last: the node comes up" node_starts
 try "it says what is missing" shown '^GPUDirect: no, the NVIDIA driver needs GrdmaPciTopoCheckOverride=1, but was loaded with 0; reboot once'
 found peer-memory ''
 power_on p6e-gb200; early; spec '{accelerator: {nvidia: {gpuDirect: on}}}'
-fails 33 EDRIVERSETTING 'loaded with GrdmaPciTopoCheckOverride=0 .1 is asked for' "it is required"
+fails 33 EDRIVERSETTING 'loaded with GrdmaPciTopoCheckOverride=0 .wanted: 1' "it is required"
 power_on p6e-gb200; early; spec '{accelerator: {nvidia: {gpuDirect: off}}}'
 try "off: the node comes up" node_starts
 try "and is well, without a word of it" shown '^Health: well, looked at .*kernel-log, efa$'

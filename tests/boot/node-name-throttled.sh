@@ -12,7 +12,7 @@ throttled() { grep -c 'DescribeInstances 503' out/ec2.log; }
 answered() { grep -c 'DescribeInstances 200' out/ec2.log; }
 try "EC2 throttled the first phase, and answered the second at once" is "$([ "$(throttled)" -ge 1 ] && answered)" 1
 try "the first phase went on" in_journal "using ip-10-11-12-13\\.us-west-2\\.compute\\.internal"
-try "the second corrected it" in_journal "EC2 names this node ip-10-11-12-99\\.us-west-2\\.compute\\.internal, not ip-10-11-12-13"
+try "the second corrected it" in_journal "EC2 names this node ip-10-11-12-99\\.us-west-2\\.compute\\.internal, but nodestrap assumed ip-10-11-12-13"
 try "kubelet was given EC2's name" grep -zqx -- '--hostname-override=ip-10-11-12-99.us-west-2.compute.internal' /run/recording-kubelet/argv
 try "and no other one before" starts 1
 try "nodestrap-config.service succeeded" exited nodestrap-config 0

@@ -179,7 +179,7 @@ ok "with that version of the driver, in whatever form" doctor 70 --instance-type
 ok "it is well" check_is ok version nv-fabricmanager found=575.57.08
 ok "but its library is not" check_is failed version libnvidia-ml.so.1 found=580.126.09 cause=EVERSION
 ok "a type that the driver is too old for, where it is asked for" doctor 70 --instance-type g7.2xlarge --output json
-ok "is told" check_is failed version "NVIDIA's driver" cause=EDRIVER
+ok "is told" check_is failed version "NVIDIA driver" cause=EDRIVER
 rm -f "$root/etc/eks/kubelet-version.txt"
 ok "an image that does not tell its kubelet's version" doctor 0 --instance-type g6.4xlarge --output json
 ok "is looked at all the same" check_is unknown version kubelet text=--kubelet-version

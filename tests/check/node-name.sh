@@ -75,7 +75,7 @@ ok 'and asks for no other name' sent 0 "$ASKED"
 with --ec2-name "$OTHER" && phase --skip config
 ok 'EC2 has another name' eval 'ends && sent 1 "ec2 "'
 ok 'the files have it before kubelet starts' named "$OTHER"
-ok 'which is said' says "warning: node-name-corrected: EC2 names this node $OTHER, not $NAME"
+ok 'which is said' says "warning: node-name-corrected: EC2 names this node $OTHER, but nodestrap assumed $NAME"
 ok 'the config phase was done again' grep -qF '"phases": "config,devices,run"' "$root/run/nodestrap/status.json"
 ok 'it is known from then on' eval 'unmarked && cached "$OTHER"'
 phase --skip config

@@ -500,7 +500,7 @@ TEST(texts_that_leave_their_place) {
                 { "kubelet: {flags: ['--vmodule=a=1,,b/*=2147483647']}", NULL },
                 { "kubelet: {flags: [--root-dir=rel]}", "flags[0]: --root-dir must be an absolute path" }, { "kubelet: {flags: ['--root-dir=']}", "--root-dir must be" },
                 { "kubelet: {flags: ['--node-ip=10.0.0.1,10.0.0.2']}", "--node-ip must be one address" }, { "kubelet: {flags: [--cloud-provider=aws]}", "--cloud-provider must be external" },
-                { "kubelet: {flags: ['--reserved-memory=0:memory']}", "--reserved-memory must be as" }, { "kubelet: {flags: [--housekeeping-interval=x]}", "--housekeeping-interval must be a duration" },
+                { "kubelet: {flags: ['--reserved-memory=0:memory']}", "--reserved-memory must be like 0:memory=1Gi" }, { "kubelet: {flags: [--housekeeping-interval=x]}", "--housekeeping-interval must be a duration" },
                 { "kubelet: {flags: [--version]}", "flags[0]: makes kubelet print a text" }, { "kubelet: {flags: [--v=2, -h]}", "flags[1]: makes kubelet print" }, { "kubelet: {flags: [--help=false]}", "flags[0]: makes" },
                 { "kubelet: {flags: [--exit-on-lock-contention]}", "flags[0]: --exit-on-lock-contention needs --lock-file" }, { "kubelet: {flags: [--log-text-split-stream]}", "needs the feature gate LoggingAlphaOptions" },
 

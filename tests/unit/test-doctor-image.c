@@ -1000,10 +1000,10 @@ TEST(driver_for_types) {
         ASSERT_TRUE(!find(&b, "version", NULL));
         box_types(&b, "p6-b200.48xlarge");
         compare(&b);
-        assert_check(&b, CHECK_FAILED, "version", "NVIDIA's driver", "install 570 or newer");
+        assert_check(&b, CHECK_FAILED, "version", "NVIDIA driver", "install 570 or newer");
         assert_check(&b, CHECK_FAILED, "version", "NVIDIA's modules", "proprietary");
-        ASSERT_STREQ(find(&b, "version", "NVIDIA's driver")->types[0], "p6-b200.48xlarge");
-        ASSERT_TRUE(!find(&b, "version", "NVIDIA's driver")->types[1]);
+        ASSERT_STREQ(find(&b, "version", "NVIDIA driver")->types[0], "p6-b200.48xlarge");
+        ASSERT_TRUE(!find(&b, "version", "NVIDIA driver")->types[1]);
         ASSERT_TRUE(image_drives(&b.image, "p5.48xlarge") && image_drives(&b.image, "m5.large"));
         ASSERT_TRUE(!image_drives(&b.image, "p6-b200.48xlarge"));
         put_driver(&b, INFO("580.126.09"), sizeof INFO("580.126.09"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check-driver and check-versions over fixtures of what NVIDIA's driver shows. */
+ * check-driver and check-versions over fixtures of what the NVIDIA driver shows. */
 #include "apply/device.h"
 #include "programs.h"
 
@@ -62,9 +62,9 @@ TEST(its_parameters) {
                 { "ImexChannelCount=2048",         NULL },
                 { "CoherentGPUMemoryMode=driver",  NULL },
                 { "RegistryDwords=",               NULL },
-                { "ImexChannelCount=204",          "loaded with ImexChannelCount=2048 (204 is asked for);" },
-                { "CoherentGPUMemoryMode=numa",    "loaded with CoherentGPUMemoryMode=driver (numa is asked for);" },
-                { "RegistryDwords=x",              "loaded with RegistryDwords=\"\" (x is asked for);" },
+                { "ImexChannelCount=204",          "loaded with ImexChannelCount=2048 (wanted: 204);" },
+                { "CoherentGPUMemoryMode=numa",    "loaded with CoherentGPUMemoryMode=driver (wanted: numa);" },
+                { "RegistryDwords=x",              "loaded with RegistryDwords=\"\" (wanted: x);" },
                 { "ImexChannel=1",                 "does not know the parameter ImexChannel of " },
         };
         for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
@@ -77,7 +77,7 @@ TEST(its_parameters) {
         }
         char *both[] = { (char *)"CreateImexChannel0=1", (char *)"ImexChannelCount=0", NULL };
         b.action.device.parameters = both;
-        assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "CreateImexChannel0=0 (1 is asked for), ImexChannelCount=2048 (0 is asked for); "
+        assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "CreateImexChannel0=0 (wanted: 1), ImexChannelCount=2048 (wanted: 0); "
                      "it does not read a later change of /etc/modprobe.d/zz-nodestrap-nvidia.conf");
         ASSERT_CONTAINS(b.work.text, "Reboot once");
 }
@@ -91,7 +91,7 @@ TEST(a_parameter_that_nobody_asked_for) {
         assert_works(&b, driver_work, 0);
         assert_warns(&b, "driver-parameter", "does not know the parameter ImexChannel and ignores it");
         words[0] = (char *)"CoherentGPUMemoryMode=numa?";
-        assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "loaded with CoherentGPUMemoryMode=driver (numa is asked for);");
+        assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "loaded with CoherentGPUMemoryMode=driver (wanted: numa);");
 }
 
 /* With two marks: to the driver of AWS's images it may not matter. */
@@ -106,9 +106,9 @@ TEST(a_parameter_that_only_warns) {
         b.work.warnings = (Diag){};
         put(&b, "/proc/driver/nvidia/params", "ImexChannelCount: 2048\nGrdmaPciTopoCheckOverride: 0\n");
         assert_works(&b, driver_work, 0);
-        assert_warns(&b, "driver-parameter", "NVIDIA's driver was loaded with GrdmaPciTopoCheckOverride=0 (1 is asked for); it does not read a later change of ");
+        assert_warns(&b, "driver-parameter", "the NVIDIA driver was loaded with GrdmaPciTopoCheckOverride=0 (wanted: 1); it does not read a later change of ");
         put(&b, "/proc/driver/nvidia/params", "ImexChannelCount: 0\nGrdmaPciTopoCheckOverride: 0\n");
-        assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with ImexChannelCount=0 (2048 is asked for); ");
+        assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "the NVIDIA driver was loaded with ImexChannelCount=0 (wanted: 2048); ");
         diag_done(&b.work.warnings);
         b.work.warnings = (Diag){};
         put(&b, "/proc/driver/nvidia/params", "ImexChannelCount: 2048\nGrdmaPciTopoCheckOverride: 1\n");

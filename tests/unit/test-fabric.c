@@ -15,7 +15,7 @@ __attribute__((constructor)) static void work_without(void) {
 TEST(no_library) {
         if (!without.text || without.cause != CAUSE_NVML)
                 SKIP("this machine has NVIDIA's library");
-        ASSERT_CONTAINS(without.text, "NVIDIA's management library cannot be loaded: libnvidia-ml.so.1");
+        ASSERT_CONTAINS(without.text, "the NVIDIA management library cannot be loaded: libnvidia-ml.so.1");
         ASSERT_CONTAINS(without.text, "it comes with the driver");
         free(without.text);
         json_decref(without.found);

@@ -115,7 +115,7 @@ TEST(a_driver_that_somebody_uses) {
         put(&b, "/proc/77/comm", "python3\n");
         ASSERT_OK(root_link(b.root, "/proc/77/fd/9", "/dev/nvidia-uvm"));
         assert_works(&b, module_work, 0);
-        assert_warns(&b, "driver-options", "/etc/modprobe.d/zzz-mine.conf has other options than the loaded NVIDIA driver, which cannot be loaded again: NVIDIA's driver cannot be "
+        assert_warns(&b, "driver-options", "/etc/modprobe.d/zzz-mine.conf has other options than the loaded NVIDIA driver, which cannot be loaded again: the NVIDIA driver cannot be "
                      "unloaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module nvidia_uvm is in use.\"; python3 (77) has one open");
         ASSERT_CONTAINS(b.work.warnings.items[0].text, "python3 (77) has one open; nvidia_modeset is loaded; reboot once to use them");
         _free_ char *text = NULL;
@@ -140,7 +140,7 @@ TEST(a_driver_that_does_not_come_back) {
         DRIVER(b);
         SCRIPT(b);
         note(&b, "modprobe", "[ $1 != -r ] || { shift; rm -rf $*; exit 0; }\nexit 1");
-        assert_fails(&b, module_work, CAUSE_DRIVER, "NVIDIA's driver cannot be loaded again: modprobe exited with status 1");
+        assert_fails(&b, module_work, CAUSE_DRIVER, "the NVIDIA driver cannot be loaded again: modprobe exited with status 1");
 }
 
 TEST(a_step_that_is_given_up_loads_it_again) {
@@ -173,7 +173,7 @@ TEST(a_driver_that_is_half_out) {
         DRIVER(b);
         SCRIPT(b);
         note(&b, "modprobe", "rm -rf nvidia\nexit 1");
-        assert_fails(&b, module_work, CAUSE_DRIVER, "NVIDIA's driver cannot be loaded again: modprobe exited with status 1");
+        assert_fails(&b, module_work, CAUSE_DRIVER, "the NVIDIA driver cannot be loaded again: modprobe exited with status 1");
 }
 
 TEST(options_are_those_of_the_load) {   /* whatever stood there when another one was loaded */

@@ -49,7 +49,7 @@ TEST(nvidia_smi_fails) {
 TEST(no_nvidia_smi) {
         BOX(b);
         NO_PROGRAMS();
-        assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "nvidia-smi is not there; the image needs NVIDIA's driver with its programs");
+        assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "nvidia-smi is not there; the image needs the NVIDIA driver with its programs");
 }
 
 /* ---- make-channel ---- */

@@ -175,7 +175,7 @@ TEST(what_is_there_is_kept) {
         ASSERT_STATE(m, "mount:" XVDB, "make");
         ASSERT_STREQ(planned(m, "mount:" XVDB)->storage.filesystem, "ext4");
         _free_ char *all = texts(&m->s.plan->warnings);
-        ASSERT_CONTAINS(all, "filesystem-kept: spec.instance.storage.volumes[0]: nvme1n1 holds ext4 and stays that, not xfs");
+        ASSERT_CONTAINS(all, "filesystem-kept: spec.instance.storage.volumes[0]: nvme1n1 holds ext4 and keeps it, instead of xfs");
         set_content(&m->disks[1], "xfs", LABEL_UNFINISHED);
         ASSERT_PLANNED(m);
         ASSERT_STATE(m, "make-filesystem:" XVDB, "remake");
