@@ -139,8 +139,8 @@ such a file, which may lack
 .IR spec.cluster ,
 with
 .BR "nodestrap config check \-\-partial" .
-Use this way if Karpenter, or a managed node group without an AMI of its own,
-merges your user data with a part of theirs. That needs MIME text.
+Use this way with Karpenter, and with a managed node group whose launch template
+names no AMI. Both merge your user data with a part of theirs, as MIME text.
 .PP
 .I /usr/share/doc/nodestrap/examples
 has
