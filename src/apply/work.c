@@ -373,7 +373,7 @@ static const char *hint_for(Cause cause) {
                 "; modinfo shows whether the image has it for this kernel, dmesg why the kernel refused it";
         static const char driver[] =
                 "; modinfo shows whether the image has it for this kernel, dmesg (NVRM) why the kernel "
-                "refused it. If a pod brings the driver, like NVIDIA's GPU operator, set "
+                "refused it. If a pod brings the driver, like the NVIDIA GPU operator, set "
                 "spec.accelerator.nvidia.mode: off";
         static const struct { Cause cause; const char *hint; } hints[] = {
                 { CAUSE_ARRAY, disk },

@@ -97,7 +97,7 @@ static const Command commands[_COMMAND_MAX] = {
         [CONFIG_EXAMPLE] = {
                 .words = "config example", .use = USE_BEFORE,
                 .help = HELP("TYPE", "Print a NodeConfig to start from",
-                             "Fits the instance type TYPE. Change the cluster, then check and plan it.",
+                             "It is for the instance type TYPE. Change spec.cluster, then check and plan it.",
                              "config example p5.48xlarge >user-data\n"
                              "config example m7i.large"),
                 .names = OURS, .flags = ROOT, .takes_words = true,

@@ -236,7 +236,7 @@ static const Field instance_fields[] = {
 };
 
 static const Field fabric_fields[] = {
-        { FIELD("manager", "Run NVIDIA's fabric manager?"), NAMES(fabric_manager_table),
+        { FIELD("manager", "Run the NVIDIA fabric manager?"), NAMES(fabric_manager_table),
           AT(ENUM, nvidia.fabric_manager), OURS("on") },
         { FIELD("gate", "Must the fabric be ready before kubelet starts?"), NAMES(fabric_gate_table),
           AT(ENUM, nvidia.fabric_gate), OURS("warn") },

@@ -214,12 +214,12 @@ static void compare_firmware(const Comparison *c, const Need *nvidia) {
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
                 _free_ char *path = xasprintf("%s%s/nvidia/%s", d->tree, folders[i], d->version);
                 if (has_firmware(c->image->root, path)) {
-                        checks_add(c->checks, CHECK_OK, "firmware", "NVIDIA's firmware", path);
+                        checks_add(c->checks, CHECK_OK, "firmware", "NVIDIA firmware", path);
                         return;
                 }
                 first = first ?: TAKE_PTR(path);
         }
-        Check *check = TELL(c->checks, CHECK_FAILED, "firmware", "NVIDIA's firmware", NULL, nvidia,
+        Check *check = TELL(c->checks, CHECK_FAILED, "firmware", "NVIDIA firmware", NULL, nvidia,
                             "the NVIDIA driver is %s (%s), and needs firmware of the same version: "
                             "%s/gsp_*.bin are missing; give all NVIDIA packages one version",
                             d->version, d->where ?: "as given", first);
@@ -290,7 +290,7 @@ static void compare_flavor(const Comparison *c, const Need *need) {
         if (!types)
                 return;
         bool closed = is_closed(license_of(c->image));
-        Check *check = TELL(c->checks, CHECK_FAILED, "version", "NVIDIA's modules",
+        Check *check = TELL(c->checks, CHECK_FAILED, "version", "NVIDIA modules",
                             c->image->drivers[0].where, need,
                             "the %s modules do not support the GPUs of these types: install the %s",
                             closed ? "proprietary" : "open",

@@ -208,7 +208,7 @@ ok "nor a unit" check_is failed unit nvidia-fabricmanager.service cause=EUNITMIS
 ok "nor the toolkit" check_is failed program nvidia-ctk cause=ECDI
 rm "$tree"/lts/usr/lib/firmware/nvidia/*/gsp*
 ok "a tree without its firmware" doctor 70 --instance-type p5.48xlarge --output json
-ok "starts no GPU" check_is failed firmware "NVIDIA's firmware" cause=EDRIVER text=/opt/nvidia/lts/usr/lib/firmware/nvidia/580.126.09
+ok "starts no GPU" check_is failed firmware "NVIDIA firmware" cause=EDRIVER text=/opt/nvidia/lts/usr/lib/firmware/nvidia/580.126.09
 rm -r "$tree"
 ok "without trees nobody knows what comes" doctor 70 --instance-type p5.48xlarge --output json
 ok "of the driver" check_is unknown program nv-fabricmanager text=nvidia-setup.service

@@ -180,7 +180,7 @@ TEST(hosts_of_urls) {
 TEST(packages) {
         ASSERT_STREQ(package_of("/usr/sbin/mkfs.xfs"), "xfsprogs");
         ASSERT_STREQ(package_of("unpigz"), "pigz");
-        ASSERT_STREQ(package_of("nvidia-gridd"), "NVIDIA's GRID driver");
+        ASSERT_STREQ(package_of("nvidia-gridd"), "the NVIDIA GRID driver");
         ASSERT_STREQ(package_of("nodestrap-run.service"), "nodestrap");
         ASSERT_STREQ(package_of("libcurl.so.4"), CURL_PACKAGE);
         ASSERT_CONTAINS(package_of("libmount.so.1"), "libmount1 (Debian)");

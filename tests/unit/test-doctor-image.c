@@ -945,7 +945,7 @@ TEST(version_of_modules) {
         box_need(&b, NEED_MODULE, "nvidia_uvm", false);
         compare(&b);
         assert_check(&b, CHECK_FAILED, "version", "nvidia_uvm", "580.126.09");
-        assert_check(&b, CHECK_FAILED, "firmware", "NVIDIA's firmware", "nvidia/580.126.09/gsp_*.bin are missing");
+        assert_check(&b, CHECK_FAILED, "firmware", "NVIDIA firmware", "nvidia/580.126.09/gsp_*.bin are missing");
         ASSERT_EQ(find(&b, "firmware", NULL)->cause, CAUSE_DRIVER);
         put(&b, "/usr/lib/firmware/nvidia/580.126.09/gsp_ga10x.bin.xz", "GSP", 0644);
         put_elf(&b, "/lib/modules/" KERNEL "/extra/nvidia-uvm.ko",
@@ -1001,7 +1001,7 @@ TEST(driver_for_types) {
         box_types(&b, "p6-b200.48xlarge");
         compare(&b);
         assert_check(&b, CHECK_FAILED, "version", "NVIDIA driver", "install 570 or newer");
-        assert_check(&b, CHECK_FAILED, "version", "NVIDIA's modules", "proprietary");
+        assert_check(&b, CHECK_FAILED, "version", "NVIDIA modules", "proprietary");
         ASSERT_STREQ(find(&b, "version", "NVIDIA driver")->types[0], "p6-b200.48xlarge");
         ASSERT_TRUE(!find(&b, "version", "NVIDIA driver")->types[1]);
         ASSERT_TRUE(image_drives(&b.image, "p5.48xlarge") && image_drives(&b.image, "m5.large"));
