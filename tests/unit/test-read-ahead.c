@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows of the list of nodestrap-read-ahead, their patterns and conditions. What it reads: tests/check/read-ahead.sh. */
-#include "readahead/list.h"
+ * Rows of the list of nodestrap-read-ahead, their patterns and conditions, and how many pieces are under way on what kind of disk. What it
+ * reads: tests/check/read-ahead.sh. */
+int read_ahead(int argc, char **argv);
+#define main read_ahead
+#include "../../src/readahead/main.c"   // NOLINT(bugprone-suspicious-include): its own functions
+#undef main
 
-#include "base/str.h"
 #include "test.h"
 #include "tree.h"
 
@@ -69,6 +72,33 @@ TEST(knows_the_list) {
                 ASSERT_EQ(*row.path == '/' || startswith(row.path, "%l/"), true);
         }
         ASSERT_TRUE(n > 20);
+}
+
+/* A disk with this latency, and with so many bytes a second: a piece waits for those before it. The first ten have the burst that a new
+ * volume allows. */
+static unsigned depth_on(uint64_t latency, uint64_t rate, size_t pieces) {
+        Disk d = { .piece = PIECE_MAX, .depth = 1 };
+        for (size_t i = 0; i < pieces; i++) {
+                uint64_t queued = rate > 0 ? d.depth * PIECE_MAX * USEC_PER_SEC / rate : 0;
+                depth_fit(&d, &(Piece){ .size = PIECE_MAX, .alone = d.depth == 1 }, i < 10 ? 1000 : MAX(latency, queued));
+        }
+        return d.depth;
+}
+
+TEST(keeps_the_queue_short) {
+        for (size_t n = 100; n < 120; n++) {
+                ASSERT_EQ(depth_on(10 * USEC_PER_MSEC, 0, n), DEPTH_MAX);       /* bound by latency alone */
+                ASSERT_EQ(depth_on(100 * USEC_PER_MSEC, 0, n), DEPTH_MAX);
+                ASSERT_TRUE(depth_on(1 * USEC_PER_MSEC, 20000000, n) <= 3);     /* 13 ms a piece */
+                ASSERT_TRUE(depth_on(10 * USEC_PER_MSEC, 250000000, n) >= 10);
+                ASSERT_TRUE(depth_on(10 * USEC_PER_MSEC, 250000000, n) <= 25);
+        }
+}
+
+TEST(heeds_no_short_piece) {
+        Disk d = { .piece = PIECE_MAX, .depth = 7, .base_usec = 1000 };
+        depth_fit(&d, &(Piece){ .size = 4096 }, USEC_PER_SEC);
+        ASSERT_EQ(d.depth, 7);
 }
 
 TEST_MAIN
