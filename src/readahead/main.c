@@ -33,7 +33,8 @@
 #define TICK_MIN    (2 * USEC_PER_MSEC)
 #define TICK_MAX    (10 * USEC_PER_MSEC)
 #define LOOK        (100 * USEC_PER_MSEC)       /* between two looks for kubelet */
-#define QUIET       (20 * USEC_PER_MSEC)        /* a program may think between two of its reads */
+#define QUIET_MIN   (20 * USEC_PER_MSEC)        /* a program may think between two of its reads */
+#define QUIET_MAX   (50 * USEC_PER_MSEC)
 #define NOISE       (5 * USEC_PER_MSEC)         /* of a latency: half of TICK_MAX */
 #define STUCK       (2 * USEC_PER_SEC)
 #define PRESSURE    30                  /* per cent, where the disk does not count its requests */
@@ -155,7 +156,8 @@ static bool others_wait(Reader *r) {
                 d->busy_usec = now;
                 d->depth = 1;           /* where others work, the queue stays short */
         }
-        return d->busy_usec > 0 && now - d->busy_usec < QUIET;
+        /* the slower the disk, the more a piece costs the one who comes next */
+        return d->busy_usec > 0 && now - d->busy_usec < MIN(MAX(2 * d->base_usec, QUIET_MIN), QUIET_MAX);
 }
 
 /* ---- pieces ---- */
