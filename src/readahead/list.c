@@ -43,13 +43,13 @@ bool list_next(char **at, ListRow *ret) {
 int list_condition(const Root *root, const char *condition) {
         if (streq(condition, "always"))
                 return 1;
-        __auto_type c = FIND(c, conditions, ARRAY_SIZE(conditions), streq(c->word, condition));
-        if (!c)
+        __auto_type k = FIND(c, conditions, ARRAY_SIZE(conditions), streq(c->word, condition));
+        if (!k)
                 return -EINVAL;
-        _strv_ char **names = root_names(root, c->folder);
+        _strv_ char **names = root_names(root, k->folder);
         STRV_FOREACH(name, names) {
-                _free_ char *path = xasprintf("%s/%s/%s", c->folder, *name, c->attribute), *value = NULL;
-                if (root_read_line(root, path, &value) >= 0 && fnmatch(c->pattern, value, 0) == 0)
+                _free_ char *path = xasprintf("%s/%s/%s", k->folder, *name, k->attribute), *value = NULL;
+                if (root_read_line(root, path, &value) >= 0 && fnmatch(k->pattern, value, 0) == 0)
                         return 1;
         }
         return 0;

@@ -2,11 +2,12 @@
  * nodestrap-read-ahead LIST: brings the files of a list into the page cache while the disk is idle.
  * units/nodestrap-read-ahead.service runs it beside the phases; nothing waits for it, and it never fails.
  *
- * A file is asked for in pieces of one request each (readahead(2), which does not wait), so that the requests
- * of others can be told from its own: the disk has more under way (inflight in sysfs) than pieces are
- * missing. Then it waits until that is over. I/O priorities would not do: the disks of EC2 have no scheduler
- * that heeds them. As many pieces are under way as do not slow each other down: a volume with a long latency
- * gets many, one with a limit of bytes few, and a request of others finds a short queue there. */
+ * It asks for a file in pieces of one request each; readahead(2) does not wait for them. So it can tell the
+ * requests of others: the disk has more under way (inflight in sysfs) than pieces are missing. Then it waits
+ * until that is over. I/O priorities have no effect: the disks of EC2 have no scheduler that heeds them.
+ *
+ * As many pieces are under way as do not slow each other down. A volume with a long latency gets many. A
+ * volume with a limit of bytes gets few, so a request of others finds a short queue there. */
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/root.h"
@@ -29,7 +30,7 @@
 #define PAGE_MIN    4096U
 #define DEPTH_MAX   64
 #define SHARE       4                   /* of MemAvailable: this part of it at most */
-#define TIME        (3 * 60 * USEC_PER_SEC)
+#define TIME        (180 * USEC_PER_SEC)
 #define TICK_MIN    (2 * USEC_PER_MSEC)
 #define TICK_MAX    (10 * USEC_PER_MSEC)
 #define LOOK        (100 * USEC_PER_MSEC)       /* between two looks for kubelet */
@@ -43,7 +44,7 @@ typedef struct File {
         int fd;
         unsigned char *map;             /* for mincore(2): never touched */
         size_t size;
-        size_t users;                   /* pieces under way, and whoever asks for more */
+        size_t users;                   /* pieces under way, and file_read() */
 } File;
 
 typedef struct Piece {
@@ -166,8 +167,8 @@ static void ask(const Piece *p) {
         (void)!readahead(p->file->fd, (off_t)p->at, p->size);
 }
 
-/* Short pieces say nothing of the disk, and a burst that a volume allows at first says too much: what a piece
- * takes alone is measured again whenever only one is under way. */
+/* Short pieces say nothing of the disk. A burst that a volume allows at first says too much, so each piece
+ * that is under way alone sets the base again. */
 static void depth_fit(Disk *d, const Piece *p, uint64_t took) {
         if (p->size < d->piece)
                 return;
@@ -180,7 +181,7 @@ static void depth_fit(Disk *d, const Piece *p, uint64_t took) {
                 d->depth -= d->depth / 4 + (d->depth > 1);
 }
 
-/* The oldest first. What the kernel has dropped, it is asked for once more. */
+/* The oldest first. The kernel may drop a request, so a piece that is late is asked for once more. */
 static void reap(Reader *r) {
         while (r->n > 0) {
                 Piece *p = &r->pieces[r->first];

@@ -4,7 +4,7 @@
 # imds: imds-m5 conf/examples/plain-proxy.userdata
 # tree: enabled
 # nodestrap-read-ahead.service runs beside the phases, and ends by itself, with what its unit allows it. Nothing waits for it: a boot in which
-# it hangs or fails is as good, and masked it does nothing. What it reads, and when, is in tests/check/read-ahead.sh.
+# it hangs or fails is as good, and masked it does nothing. See tests/check/read-ahead.sh for what it reads, and when.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

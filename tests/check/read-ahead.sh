@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# nodestrap-read-ahead brings files of a list into the page cache: those that are missing there alone, in the order of the list, not beside
-# requests of others, not above its share of the memory. What the kernel has of a file says mincore(2), by fincore(1). The disk that is
-# busy is a file in place of the one in /sys. The files lie on a disk: a tmpfs has all of its files in memory.
+# nodestrap-read-ahead brings files of a list into the page cache, in the order of the list. It reads what is missing there, not beside
+# requests of others, and not above its share of the memory. fincore(1) tells how much of a file is in memory. The disk that is busy is a
+# file in place of the one in /sys. The files lie on a disk, since a tmpfs has all of its files in memory.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"

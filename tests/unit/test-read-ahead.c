@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows of the list of nodestrap-read-ahead, their patterns and conditions, and how many pieces are under way on what kind of disk. What it
- * reads: tests/check/read-ahead.sh. */
+ * Rows of the list of nodestrap-read-ahead, their patterns and conditions, and how many pieces are under way on what kind of disk. See
+ * tests/check/read-ahead.sh for what it reads. */
 int read_ahead(int argc, char **argv);
 #define main read_ahead
 #include "../../src/readahead/main.c"   // NOLINT(bugprone-suspicious-include): its own functions
@@ -79,7 +79,7 @@ TEST(knows_the_list) {
 static unsigned depth_on(uint64_t latency, uint64_t rate, size_t pieces) {
         Disk d = { .piece = PIECE_MAX, .depth = 1 };
         for (size_t i = 0; i < pieces; i++) {
-                uint64_t queued = rate > 0 ? d.depth * PIECE_MAX * USEC_PER_SEC / rate : 0;
+                uint64_t queued = rate > 0 ? USEC_PER_SEC * d.depth * PIECE_MAX / rate : 0;
                 depth_fit(&d, &(Piece){ .size = PIECE_MAX, .alone = d.depth == 1 }, i < 10 ? 1000 : MAX(latency, queued));
         }
         return d.depth;
