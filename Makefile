@@ -154,7 +154,7 @@ TAP          := $(TEST_ENV) tests/run/tap.sh
 SLOW         := %/storage-vm.sh %/gpu-failures.sh %/gpu-naive.sh %/storage-bad.sh %-cuts.sh %-matrix-raid0.sh %-matrix-raid10.sh
 in_order      = $(filter $(SLOW),$(1)) $(filter-out $(SLOW),$(1))
 # These mostly wait, for a time to be over or for somebody who never answers: beside the others they cost nothing.
-WAITING      := %/check/accel.sh %/check/bad-services.sh %/check/bundle.sh %/check/boot-hook.sh %/check/interfaces.sh %/check/plan-diff.sh %/check/token.sh %/check/wait.sh \
+WAITING      := %/check/accel.sh %/check/bad-services.sh %/check/bundle.sh %/check/boot-hook.sh %/check/interfaces.sh %/check/plan-diff.sh %/check/pre-pull.sh %/check/token.sh %/check/wait.sh \
                 %/test-apply %/test-fabric %/test-health-gpu %/test-mig %/test-prove %/test-prove-clock %/test-prove-gpus %/test-run %/test-storage-host %/test-sysctl %/test-unit %/test-work \
                 %/gpu-hangs.sh %/gpu-license.sh %/network-never.sh %/imds-down.sh %/devices-fabric-never.sh %/volumes-never.sh \
                 %/cluster/wait.sh %/cluster/tainted.sh %/vm/frozen-disk.sh %/kubelet-recovers.sh %/interfaces-bookworm.sh

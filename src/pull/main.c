@@ -97,7 +97,7 @@ static void result_write(const Puller *p) {
 }
 
 /* text is taken. */
-static void image_set(Puller *p, Image *i, const char *state, char *text) {
+static void image_set(Puller *p, Image *i, const char *state, uint64_t bytes, char *text) {
         pthread_mutex_lock(&p->lock);
         uint64_t now = now_usec();
         if (streq(state, "pulling"))
@@ -105,6 +105,7 @@ static void image_set(Puller *p, Image *i, const char *state, char *text) {
         else
                 i->end_usec = now;
         i->state = state;
+        i->bytes = bytes;
         RENEW(i->text, text);
         result_write(p);
         pthread_mutex_unlock(&p->lock);
@@ -146,7 +147,7 @@ static int call(const Hand *h, const char *method, const Text *frame, uint64_t d
 }
 
 /* 1: it is there; 0: it is not. */
-static int look(const Hand *h, Image *i, char **ret_why) {
+static int look(const Hand *h, const Image *i, uint64_t *ret_bytes, char **ret_why) {
         _cleanup_(cri_reply_done) CriReply reply = {};
         _cleanup_(text_done) Text frame = {};
         cri_ask_status(&frame, i->name);
@@ -154,14 +155,14 @@ static int look(const Hand *h, Image *i, char **ret_why) {
                      ret_why);
         if (r < 0)
                 return r;
-        r = cri_image_status(reply.body.data ?: "", reply.body.size, &i->bytes);
+        r = cri_image_status(reply.body.data ?: "", reply.body.size, ret_bytes);
         if (r < 0)
                 *ret_why = xstrdup("the answer about the image is damaged");
         return r;
 }
 
 /* A provider that fails does not end it: the image may need no login, and kubelet tries so, too. */
-static int pull(const Hand *h, Image *i, char **ret_why) {
+static int pull(const Hand *h, const Image *i, char **ret_why) {
         Puller *p = h->p;
         _cleanup_(cri_reply_done) CriReply reply = {};
         _cleanup_(login_done) Login login = {};
@@ -185,22 +186,25 @@ static int pull(const Hand *h, Image *i, char **ret_why) {
 static void image_work(const Hand *h, Image *i) {
         Puller *p = h->p;
         _free_ char *why = NULL;
-        image_set(p, i, "pulling", NULL);
+        uint64_t bytes = 0;
+        image_set(p, i, "pulling", 0, NULL);
+        if (usec_left(p->deadline) == 0)
+                return image_set(p, i, "failed", 0, xstrdup("the images before it took all the time"));
         for (unsigned n = 0;; n++) {
                 free(TAKE_PTR(why));
-                int r = look(h, i, &why);
+                int r = look(h, i, &bytes, &why);
                 if (r > 0)
-                        return image_set(p, i, n > 0 ? "pulled" : "present", NULL);
+                        return image_set(p, i, n > 0 ? "pulled" : "present", bytes, NULL);
                 if (r == 0)
                         r = pull(h, i, &why);
                 if (r >= 0) {
                         _free_ char *ignored = NULL;
-                        (void)!look(h, i, &ignored);    /* its size */
-                        return image_set(p, i, "pulled", NULL);
+                        (void)!look(h, i, &bytes, &ignored);
+                        return image_set(p, i, "pulled", bytes, NULL);
                 }
                 uint64_t pause = backoff_usec(n, PAUSE_USEC, LONGEST);
                 if (r == -EREMOTEIO || r == -EINTR || n + 1 >= TRIES || usec_left(p->deadline) <= pause)
-                        return image_set(p, i, "failed", TAKE_PTR(why));
+                        return image_set(p, i, "failed", 0, TAKE_PTR(why));
                 sleep_usec(pause);
         }
 }

@@ -100,6 +100,9 @@ ok "holds no other image up" states failed pulled
 ok "nor the end" quick 6
 ok "and is a warning" says "image-not-pulled: plain.test/hang/e:1: containerd had no answer in time"
 
+ok "a registry that hangs with three" pulls 3 plain.test/hang/e:1 plain.test/hang/e:2 plain.test/hang/e:3 plain.test/public/w:1
+ok "leaves no time for another" says "image-not-pulled: plain.test/public/w:1: the images before it took all the time"
+
 # kubelet, too, may want it meanwhile
 (sleep 1; printf '{"socket": "%s/socket/containerd.sock", "seconds": 60, "jitterSeconds": 0, "images": ["plain.test/slow/s:1"]}' "$tmp" >"$tmp/other.json"
         "$program" "$tmp/other.json" "$tmp/other-result.json" 2>/dev/null) & other=$!
