@@ -44,7 +44,8 @@ static void add_image(Text *t, const char *image) {
 }
 
 static void erase(Text *t) {
-        explicit_bzero(t->data, t->size);
+        if (t->data)
+                explicit_bzero(t->data, t->size);
         text_done(t);
 }
 
