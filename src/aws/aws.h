@@ -39,7 +39,7 @@ _nonnull_ void imds_know(Imds *i, const char *path, const void *data, size_t siz
 _must_check_ _nonnull_ int imds_verify_identity(Imds *i, const char *certificates, char **ret_account,
                                                 char **ret_region, Diag *diag);
 
-/* What autoscaling/target-lifecycle-state means for this boot. */
+/* The meaning of autoscaling/target-lifecycle-state for this boot. */
 typedef enum PoolState {
         POOL_NONE,      /* no warm pool has the instance, or no Auto Scaling group: the node joins */
         POOL_PREPARES,  /* a warm pool prepares it: it stops, and joins in the boot after that */

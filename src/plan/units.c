@@ -105,8 +105,8 @@ static void plan_watch(Plan *plan) {
         after_devices(plan, a, false);
 }
 
-/* Asks again when all else is over, since an instance may enter service while it boots. What comes behind it in
- * the plan depends on it: it looks at a Node, or leaves marks of one. */
+/* Asks again when all else is over, since an instance may enter service while it boots. Later actions look at
+ * a Node, or leave marks of one, so they all depend on it. */
 static const char *plan_pool(Plan *plan, const Host *host) {
         if (host->pool != POOL_PREPARES)
                 return NULL;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A warm pool of EC2 Auto Scaling: each target lifecycle state of the instance, no answer, another word, and a state that changes while the
-# machine boots. tests/boot/warm-pool.sh has both boots with systemd.
+# A warm pool of EC2 Auto Scaling: each target lifecycle state of the instance, no answer, another word. States also change during a boot.
+# tests/boot/warm-pool.sh has both boots with systemd.
 # shellcheck source=tests/mock/bad.sh
 . "$(dirname "$0")/../mock/bad.sh"
 STATE=/latest/meta-data/autoscaling/target-lifecycle-state TURN=run/nodestrap/kubelet-may-start

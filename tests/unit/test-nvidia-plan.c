@@ -1126,7 +1126,7 @@ TEST(joins_with_a_taint) {
         strv_free(flags);
 }
 
-/* What would register the node, or leave a mark of that, waits until the instance has left its pool. */
+/* Steps that register the node, or leave a mark of that, wait until the instance has left its pool. */
 TEST(a_warm_pool_keeps_kubelet_down) {
         BOX(b, "p5.48xlarge");
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
