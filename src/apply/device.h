@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Executors of devices, of the lock between phases (devices-lock.c), of kubelet files (state.c), of a warm
- * pool (pool.c), and of a failed node (node-precheck.c, taint.c). Functions with a Work run on a thread and check whether anything is
- * to do: > 0 done, 0 unchanged, < 0 after work_fail(). */
+ * pool (pool.c), and of a failed node (node-precheck.c, taint.c). Functions with a Work run on a thread and
+ * check whether anything is to do: > 0 done, 0 unchanged, < 0 after work_fail(). */
 #include "apply/work.h"
 #include "base/root.h"
 #include "base/str.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * check-pool: right before kubelet, is the instance still on its way into a warm pool? Then kubelet stays
- * down: the Node of an instance that stops would stay in the cluster, NotReady, as long as the instance exists
+ * down: the Node of a stopped instance stays in the cluster, NotReady, as long as the instance exists
  * (kubernetes/kops#11216). Without an answer the last one holds. */
 #include "apply/device.h"
 

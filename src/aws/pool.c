@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * autoscaling/target-lifecycle-state: does a warm pool of EC2 Auto Scaling prepare this instance?
- * https://docs.aws.amazon.com/autoscaling/ec2/userguide/retrieving-target-lifecycle-state-through-imds.html */
+ * docs.aws.amazon.com/autoscaling/ec2/userguide/retrieving-target-lifecycle-state-through-imds.html */
 #include "aws/aws.h"
 
 #include "base/str.h"

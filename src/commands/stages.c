@@ -334,7 +334,8 @@ static int detect(Run *run) {
                 .name_again = run_changes_machine(run) && !does_devices_alone(o) && run->tried.n == 0,
                 .turns = run_changes_machine(run) ? run->root : NULL,
                 .storage = !o->skip_run,
-                .pool = run->imds && !o->skip_run && o->name == PROGRAM_NODESTRAP,   /* nodeadm always joins */
+                /* nodeadm always joins */
+                .pool = run->imds && !o->skip_run && o->name == PROGRAM_NODESTRAP,
                 .disks_timeout_usec = waits ? DISKS_USEC : 0,
                 .volumes_timeout_usec = waits ? VOLUMES_USEC : 0,
         };

@@ -90,7 +90,7 @@ static void find_eni_limits(const HostOptions *options, Host *h) {
 }
 
 /* The node joins where this is unknown, or where no boot follows. Else an instance in service might never
- * join, at full cost and without a sign. A wrong Node of a stopped instance is NotReady, and so can be seen. */
+ * join, at full cost and without a sign. A wrong Node of a stopped instance shows as NotReady. */
 static void find_pool(const HostOptions *options, Host *h, Diag *diag) {
         if (options->pool && !h->modelled)
                 h->pool = imds_pool_state(&h->pool_text);
@@ -174,7 +174,8 @@ Host *host_free(Host *h) {
         FREE_ALL(i->id, i->type, i->region, i->zone, i->domain, i->mac, i->ipv4, i->ipv6,
                  i->private_dns_name, h->name_before, h->product_name, h->kernel, h->arch,
                  h->kubelet_version, h->containerd_version, h->driver_version, h->eni_limits_why,
-                 h->image_credential_provider, h->pool_text, h->gpus.doubt, h->gpus.unread, h->gpus.mig_default);
+                 h->image_credential_provider, h->pool_text, h->gpus.doubt, h->gpus.unread,
+                 h->gpus.mig_default);
         for (PciDevice *d = h->pci; d < h->pci + h->n_pci; d++)
                 FREE_ALL(d->address, d->driver);
         for (size_t k = 0; k < h->n_shortfalls; k++)

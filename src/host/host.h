@@ -292,7 +292,6 @@ typedef struct Host {
         const InstanceType *type;       /* NULL: not in the table */
         bool eni_limits_known; unsigned max_enis, addresses_per_eni;    /* from the table or EC2 */
         char *eni_limits_why;           /* why they are not known, or NULL */
-        PoolState pool;                 /* POOL_NONE without HostOptions.pool */
         char *pool_text;                /* from imds_pool_state() */
         unsigned cpus;
         Neuron neuron;
@@ -311,6 +310,7 @@ typedef struct Host {
         uint64_t kubelet_bytes;         /* of the file system of kubelet data; 0: not known */
         KernelState kernel_state;       /* of a run phase for this machine */
         HostTuning tuning;
+        PoolState pool;                 /* POOL_NONE without HostOptions.pool */
         int ptrace_scope;               /* kernel.yama.ptrace_scope; -1: not known */
         char *kubelet_version;          /* "1.33.4" */
         char *containerd_version;

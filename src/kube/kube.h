@@ -60,7 +60,7 @@ DECLARE_STRING_TABLE(join_goal, JoinGoal);
 const char *join_goal_text(JoinGoal goal);
 
 typedef struct JoinOutcome {
-        Cause cause;                    /* CAUSE_NONE: goal reached, or with a text: not wanted in this boot */
+        Cause cause;                    /* CAUSE_NONE: goal reached; with a text: kubelet is to stay down */
         char *text;                     /* else a message */
         uint64_t registered_usec, ready_usec;   /* CLOCK_MONOTONIC; 0: not known */
         json_t *expected, *seen;        /* of JOIN_DEVICES: numbers by resource; NULL: not known */

@@ -42,7 +42,7 @@ typedef struct Verdict {
         ExitCode exit_code;
         const char *step;               /* NULL if all is well, as */
         const char *phase;              /* the phase that failed, */
-        char *text;                     /* and this message; owned. A boot for a warm pool has step and text */
+        char *text;                     /* and this message; owned. For a warm pool, an ok has both */
         bool tolerated;                 /* the node joins with a taint */
 } Verdict;
 

@@ -217,8 +217,8 @@ _nonnull_ json_t *progress_read(const Root *root);
 /* Does init run now, or will a unit of this boot run it? */
 _must_check_ _nonnull_ bool outlook_has_init(const Root *root);
 struct JoinOutcome;
-/* true: init has failed, or prepares a warm pool (CAUSE_NONE), and will not run again in this boot, so kubelet
- * does not start. Replaces cause and text of ret. */
+/* true: init has failed, or prepares a warm pool (CAUSE_NONE), and will not run again in this boot, so
+ * kubelet does not start. Replaces cause and text of ret. */
 _must_check_ _nonnull_ bool outlook_is_lost(const Root *root, struct JoinOutcome *ret);
 _nonnull_ void ongoing_done(Ongoing *ongoing);
 /* status.json and current work. If no init has ended: empty on the machine itself or with any, else -ENOENT.
