@@ -1157,6 +1157,45 @@ TEST(api_servers_that_do_not_resolve) {
 
 /* ---- models ---- */
 
+#define TYPE(gpu, count, mib) \
+        "{\"InstanceTypes\": [{\"InstanceType\": \"x1.large\", \"VCpuInfo\": {\"DefaultVCpus\": 8}, \"MemoryInfo\": {\"SizeInMiB\": 16384}," \
+        "\"ProcessorInfo\": {\"SupportedArchitectures\": [\"arm64\"]}, \"NetworkInfo\": {\"MaximumNetworkCards\": 2, \"NetworkCards\":" \
+        "[{\"MaximumNetworkInterfaces\": 4}, {\"MaximumNetworkInterfaces\": 1}], \"Ipv4AddressesPerInterface\": 15, \"EfaInfo\": {\"MaximumEfaInterfaces\": 2}}," \
+        "\"InstanceStorageInfo\": {\"Disks\": [{\"Count\": 3, \"SizeInGB\": 950}]}, \"GpuInfo\": {\"Gpus\": [{\"Name\": \"" gpu "\", \"Manufacturer\": \"NVIDIA\"," \
+        "\"Count\": " count ", \"MemoryInfo\": {\"SizeInMiB\": " mib "}}]}}]}"
+
+TEST(a_type_of_an_answer_of_ec2) {
+        static const struct { const char *text, *model, *nvswitch; } cases[] = {
+                { TYPE("A100", "8", "40960"),  "nvidia-a100-40gb", "pci" },   { TYPE("A100", "8", "81920"),  "nvidia-a100-80gb", "pci" },
+                { TYPE("H200", "8", "144384"), "nvidia-h200", "pci" },        { TYPE("H100", "1", "81920"),  "nvidia-h100", "none" },
+                { TYPE("B300", "8", "275000"), "nvidia-b300", "nvl5-host" },  { TYPE("GB200", "4", "190000"), "nvidia-gb200", "nvl5-offhost" },
+                { TYPE("T4g", "2", "16384"),   "nvidia-t4g", "none" },        { TYPE("L40S", "8", "45776"),  "nvidia-l40s", "none" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                unsigned enis = 0, addresses = 0;
+                _cleanup_(diag_done) Diag diag = {};
+                ASSERT_OK(instance_types_learn(cases[i].text, strlen(cases[i].text), "types", &diag));
+                const InstanceType *t = instance_type_find("x1.large");
+                ASSERT_STREQ(t->gpu_model, cases[i].model);
+                ASSERT_STREQ(t->nvswitch, cases[i].nvswitch);
+                ASSERT_STREQ(t->arch, "arm64");
+                ASSERT_TRUE(t->vcpus == 8 && t->memory_gib == 16 && t->disks == 3 && t->disk_gb == 950 && t->max_efa == 2);
+                ASSERT_TRUE(eni_limits_find("x1.large", &enis, &addresses) && enis == 4 && addresses == 15);
+                ASSERT_EQ(network_cards_find("x1.large"), 2);
+        }
+        static const struct { const char *text, *why; } bad[] = {
+                { "", "is not an answer" }, { "{}", "is not an answer" }, { "{\"InstanceTypes\": []}", "is not an answer" },
+                { "{\"InstanceTypes\": [1]}", "InstanceTypes[0]: " }, { TYPE("X1", "8", "1"), "no table has this GPU" },
+                { TYPE("H100", "-1", "1"), "makes no sense" }, { TYPE("H100", "99999999", "1"), "makes no sense" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+                _cleanup_(diag_done) Diag diag = {};
+                ASSERT_ERROR(instance_types_learn(bad[i].text, strlen(bad[i].text), "types", &diag), EINVAL);
+                ASSERT_CONTAINS(diag.items[0].text, bad[i].why);
+        }
+        ASSERT_TRUE(!instance_type_find("x1.large"));
+}
+
 TEST(every_type_of_the_table_has_a_model) {
         size_t n = n_instance_types;
         const InstanceType *all = instance_types;

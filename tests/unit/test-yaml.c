@@ -388,6 +388,10 @@ TEST(what_was_overlooked) {
                 { "a: %(b)s\n",                    "line 1, column 4: not YAML: a text that begins with % needs quotes" },
                 { "a: {{ .b }}\n",                 "line 1, column 5: a key must be a text, and this one is a map: {{ }} is an unfilled placeholder" },
                 { "a: b\n   c: d # e: f\n",         "line 2, column 5: not YAML: 3 blanks are before the key, and 0 on line 1" },
+                { "a:\n{{- if .Values.x }}\nb: c\n", "line 3, column 1: not YAML: {{- if .Values.x }} on line 2 is an unfilled placeholder; render the file first" },
+                { "a: {% b | c %}\n",             "line 1, column 5: not YAML: {% b on line 1 is an unfilled placeholder" },
+                { "a: [--b=${c}]\n",              "line 1, column 10: not YAML: ${c} on line 1 is an unfilled placeholder" },
+                { "a: b\n<%= secret('c') %>\n",   "not YAML: <% on line 2 is an unfilled placeholder" },
                 /* nothing is said where it may be something else */
                 { "a: \"b: c\n",                   "line 1: not YAML: found unexpected end of stream" },
                 { "a:\n- b\nc\n",                  "not YAML: could not find expected ':'" },
@@ -401,6 +405,26 @@ TEST(what_was_overlooked) {
 TEST(what_was_overlooked_far_above) {
         _free_ char *blanks = repeat("\n", 1000000), *text = xasprintf("a:\n  b: c\n%s   d: e\n", blanks);
         ASSERT_REFUSED(text, EBADMSG, CAUSE_SYNTAX, "line 1000003, column 5: not YAML: 3 blanks are before the key, and 2 on line 2");
+}
+
+/* A block of text in another file: blob.at.column blanks are in front of each line. */
+TEST(columns_of_a_block) {
+        static const char *const texts[] = { "a:\n  b: c\n", "{\"a\":\n {\"b\": \"c\"}}\n" };
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                Blob blob = { { "test", 0, 10, 4 }, (char *)texts[i], strlen(texts[i]) };
+                _cleanup_(documents_done) Documents documents = {};
+                _cleanup_(diag_done) Diag diag = {};
+                ASSERT_OK(yaml_parse(&blob, &documents, &diag));
+                const Node *a = node_get(documents.items[0].root, "a");
+                ASSERT_EQ(a->members[0].at.line, 11);
+                ASSERT_EQ(a->members[0].at.column, 7);
+        }
+        Blob bad = { { "test", 0, 10, 4 }, (char *)"a: @b\n", 6 };
+        _cleanup_(documents_done) Documents none = {};
+        _cleanup_(diag_done) Diag diag = {};
+        ASSERT_ERROR(yaml_parse(&bad, &none, &diag), EBADMSG);
+        ASSERT_EQ(diag.items[0].line, 10);
+        ASSERT_EQ(diag.items[0].column, 8);
 }
 
 TEST_MAIN
