@@ -107,6 +107,8 @@ static char *open_placeholder(const Blob *blob, size_t line, unsigned first) {
                         while (n < l.n && n < i + 40 &&
                                (isalnum((unsigned char)l.s[n]) || is_char_of(l.s[n], " _.-$%}>")))
                                 n++;
+                        while (l.s[n - 1] == ' ')
+                                n--;
                         return xasprintf("%.*s on line %u is an unfilled placeholder; render the file first",
                                          (int)(n - i), l.s + i, first + (unsigned)(line - up));
                 }
