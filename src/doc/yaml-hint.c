@@ -94,8 +94,8 @@ static size_t toml_without_mark(const Blob *blob, size_t number) {
         return toml && bare && n == l.indent + 6 && memcmp(l.s + l.indent, "config", 6) == 0 ? number + 1 : 0;
 }
 
-/* Of Helm, Jinja, ERB, Terraform or envsubst: the first words of one on this line or the line above. What it
- * quotes may be a secret. */
+/* Of Helm, Jinja, ERB, Terraform or envsubst: the first words of one on this line or the line above. A text
+ * in it may be a secret, so the quotation ends there. */
 static char *open_placeholder(const Blob *blob, size_t line, unsigned first) {
         static const char marks[][3] = { "{{", "{%", "<%", "${" };
         for (size_t up = 0; up < 2 && up <= line; up++) {

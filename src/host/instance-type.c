@@ -142,7 +142,7 @@ static const char *learn(json_t *item, Learned *l, json_error_t *e) {
         bool board = m && (v[GPUS] == 8 || m->board == GPU_CLASS_TRAY);
         snprintf(t->name, sizeof t->name, "%s", name);
         snprintf(t->arch, sizeof t->arch, "%s", arch);
-        snprintf(t->gpu_model, sizeof t->gpu_model, m ? "nvidia-%s" : "", m ? m->name : "");
+        snprintf(t->gpu_model, sizeof t->gpu_model, "%s%s", m ? "nvidia-" : "", m ? m->name : "");
         snprintf(t->nvswitch, sizeof t->nvswitch, "%s", board && m->board ? switches[m->board] : "none");
         l->enis = (unsigned)v[ENIS];
         l->addresses = (unsigned)v[ADDRESSES];

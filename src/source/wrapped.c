@@ -170,7 +170,7 @@ static void add_item(Reader *r, const Shape *s, const Node *item, const char *pa
                      "is known only after apply; then check the state: terraform show -json");
         else if (empty)
                 fail(w, CAUSE_NO_CONFIG, MISSING);
-        else if (*text_at(data, ""))
+        else if (data && *text_at(data, ""))
                 read_text(r->file, w, data, s->base64);
 }
 

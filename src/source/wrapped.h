@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* User data inside the files of other tools: an EC2NodeClass of Karpenter, a ClusterConfig of eksctl, a
- * launch template as the AWS CLI prints or takes it, a plan or state of Terraform (terraform show -json). */
+/* User data inside the files of other tools. Karpenter has an EC2NodeClass, eksctl a ClusterConfig. The AWS
+ * CLI prints and takes launch templates. terraform show -json prints a plan or a state. */
 #include "doc/doc.h"
 
 typedef enum WrapKeys {                 /* the file, and so the names of the keys in Wrapped.template */

@@ -8,7 +8,7 @@ W=$(mktemp -d); trap 'rm -rf "$W"' EXIT
 try() { local name=$1 output; shift; n=$((n + 1))
         if output=$("$@" 2>&1); then echo "ok $n - $name"; else bad=1; echo "not ok $n - $name"; sed 's/^/# /' <<<"$output"; fi; }
 ask() { "$nodestrap" config check "$1" 2>&1; echo "config check: $?"
-        "$nodestrap" plan -c "$1" 2>&1 >"$W/plan"; echo "plan: $?"; head -2 "$W/plan"; }
+        { "$nodestrap" plan -c "$1" >"$W/plan"; } 2>&1; echo "plan: $?"; head -2 "$W/plan"; }
 expect() { [ -z "${UPDATE:-}" ] || ask "$1" >"expected/$1.txt"; diff -u "expected/$1.txt" <(ask "$1"); }
 says() { local text=$1; shift; "$@" >"$W/out" 2>&1; grep -qF -- "$text" "$W/out" || { cat "$W/out"; return 1; }; }
 plan() { "$nodestrap" plan "$@"; }
