@@ -20,7 +20,7 @@ int command_help(Run *run) {
         return output_end(&run->diag);
 }
 
-/* What is behind the day is for people. */
+/* The day alone; the rest of a line is for people. */
 static json_t *ages(void) {
         json_t *all = json_object();
         _free_ char *copy = xstrdup(table_ages);

@@ -60,9 +60,9 @@ _must_check_ _nonnull_ bool plan_is_done(const Plan *plan);
 /* Both new and without secret content. */
 _malloc_ char *plan_to_text(const Plan *plan);
 _malloc_ _nonnull_ char *plan_to_markdown(const Plan *plan, const char *type);
-/* A heading, findings as a list, tables as they are, and a block of code; the last two may be empty. */
+/* A heading, findings as a list, a table as it is, and a block of code; the last two may be empty. */
 _malloc_ _nonnull_ char *plan_page(const char *title, const char *of, const Diag *findings,
-                                   const char *tables, const char *language, const char *block);
+                                   const char *table, const char *language, const char *block);
 /* Version of the JSON (conf/plan.schema.json). New keys do not change it. */
 #define PLAN_FORMAT 1
 json_t *plan_to_json(const Plan *plan);

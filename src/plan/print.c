@@ -128,7 +128,7 @@ static void add_row(Text *t, const Action *a, bool critical) {
         text_add(t, " |\n");
 }
 
-static void add_actions(Text *t, const Plan *plan, Phase phase, const bool *critical, bool markdown) {
+static void add_actions(Text *t, const Plan *plan, Phase phase, const bool *critical) {
         static const char *const titles[_PHASE_MAX] = { "Config", "Devices", "Run" };
         const char *group = "";
         bool headed = false;
@@ -137,34 +137,28 @@ static void add_actions(Text *t, const Plan *plan, Phase phase, const bool *crit
                 if (a->phase != phase)
                         continue;
                 if (!headed)
-                        text_add(t, markdown ? "\n**%s phase**\n\n| | Part | Step | Target | Why |\n"
-                                               "|---|---|---|---|---|\n"
-                                             : "\n%s phase\n",
-                                 titles[phase]);
-                if (!markdown && !streq(group, a->group))
+                        text_add(t, "\n%s phase\n", titles[phase]);
+                if (!streq(group, a->group))
                         text_add(t, "  %s\n", a->group);
                 headed = true;
                 group = a->group;
-                (markdown ? add_row : add_action)(t, a, critical[i]);
+                add_action(t, a, critical[i]);
         }
-}
-
-static char *sentence_of(const Diagnostic *d) {
-        return xasprintf("%s%s%s%s%s [%s]", d->where ?: "", d->where ? ": " : "", d->path ?: "",
-                         d->path ? ": " : "", d->text,
-                         d->code ?: d->warning ? "warning" : cause_word(d->cause));
 }
 
 static void add_findings(Text *t, const Diag *findings, bool markdown) {
         if (findings->n > 0)
                 text_add(t, markdown ? "\n" : "\nWarnings\n");
         for (const Diagnostic *d = findings->items; d < findings->items + findings->n; d++) {
-                _free_ char *line = sentence_of(d);
+                const char *kind = d->warning ? "warning" : "error";
+                _free_ char *line =
+                        xasprintf("%s%s%s%s%s [%s]", d->where ?: "", d->where ? ": " : "", d->path ?: "",
+                                  d->path ? ": " : "", d->text, d->code ?: d->warning ? kind : cause_word(d->cause));
                 if (!markdown) {
                         add_paragraph(t, "  * ", line);
                         continue;
                 }
-                text_add(t, "- **%s:** ", d->warning ? "warning" : "error");
+                text_add(t, "- **%s:** ", kind);
                 add_escaped(t, line, SPECIAL);
                 text_add(t, "\n");
         }
@@ -258,7 +252,7 @@ char *plan_to_text(const Plan *plan) {
         _free_ bool *critical = critical_of(plan, &usec);
         text_add(&t, "%s", plan->machine ?: "");
         for (int phase = 0; phase < _PHASE_MAX; phase++)
-                add_actions(&t, plan, (Phase)phase, critical, false);
+                add_actions(&t, plan, (Phase)phase, critical);
         add_critical(&t, ">", usec);
         if (plan->node)
                 add_node(&t, plan->node);
@@ -269,7 +263,7 @@ char *plan_to_text(const Plan *plan) {
         return text_take(&t);
 }
 
-char *plan_page(const char *title, const char *of, const Diag *findings, const char *tables,
+char *plan_page(const char *title, const char *of, const Diag *findings, const char *table,
                 const char *language, const char *block) {
         Text t = {};
         _cleanup_(text_done) Text fence = {};   /* more of them than stand anywhere in the block */
@@ -280,22 +274,23 @@ char *plan_page(const char *title, const char *of, const Diag *findings, const c
         add_escaped(&t, of, SPECIAL);
         text_add(&t, "\n");
         add_findings(&t, findings, true);
-        text_add(&t, "%s", tables);
+        text_add(&t, "%s", table);
         if (*block)
                 text_add(&t, "\n%s%s\n%s%s\n", fence.data, language, block, fence.data);
         return text_take(&t);
 }
 
 char *plan_to_markdown(const Plan *plan, const char *type) {
-        _cleanup_(text_done) Text tables = {};
+        _cleanup_(text_done) Text table = {};
         uint64_t usec;
         _free_ bool *critical = critical_of(plan, &usec);
         _free_ char *all = plan_to_text(plan);
-        for (int phase = 0; phase < _PHASE_MAX; phase++)
-                add_actions(&tables, plan, (Phase)phase, critical, true);
-        add_critical(&tables, "`>`", usec);
-        text_add(&tables, "\n<details><summary>The whole plan</summary>\n");
-        _free_ char *page = plan_page("Plan for", type, &plan->warnings, tables.data, "text", all);
+        text_add(&table, "\n| | Part | Step | Target | Why |\n|---|---|---|---|---|\n");
+        for (size_t i = 0; i < plan->n; i++)
+                add_row(&table, &plan->actions[i], critical[i]);
+        add_critical(&table, "`>`", usec);
+        text_add(&table, "\n<details><summary>The whole plan</summary>\n");
+        _free_ char *page = plan_page("Plan for", type, &plan->warnings, table.data, "text", all);
         return xasprintf("%s\n</details>\n", page);
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The examples for a repository of NodeConfigs do what they say: the hooks run under pre-commit itself, and each step of the workflow in a
-# clone with a pull request, by bash, as GitHub's runner starts it.
+# The examples for a repository of NodeConfigs do what they say. pre-commit itself runs the hooks. bash runs each step of the workflow in a
+# clone with a pull request, as GitHub's runner does.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2163,SC2120,SC2034  # tmp and here are its; functions are handed to ok, which reads status
 . "$(dirname "$0")/../mock/lib.sh"

@@ -69,8 +69,7 @@ def main():
     with open(sys.argv[2], encoding="utf-8") as file:
         plan = json.load(file)
     got = [row for row in page.rows if row[1:] != ["Part", "Step", "Target", "Why"]]
-    want = [step(action, plan["criticalPath"]) for phase in ("config", "devices", "run") for action in plan["actions"]
-            if action["phase"] == phase]
+    want = [step(action, plan["criticalPath"]) for action in plan["actions"]]
     for one, other in zip(got, want):
         if one != other:
             sys.exit(f"the row {one}\nis the step {other}")
