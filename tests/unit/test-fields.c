@@ -93,16 +93,26 @@ static Planned plan_of(const json_t *spec, const char *machine, const char *path
         return p;
 }
 
+static json_t *example_of(const char *path) {
+        _cleanup_(json_decrefp) json_t *schema = config_schema(false);
+        const json_t *at = schema;
+        while (*path) {
+                _free_ char *key = str_cut(&path, ".");
+                at = json_object_get(json_object_get(at, "properties"), key);
+        }
+        return json_deep_copy(json_array_get(json_object_get(at, "examples"), 0));
+}
+
 /* Values that are not what holds without them: one after another, then NULL. */
-static json_t *value_of(const Field *f, size_t i) {
+static json_t *value_of(const Field *f, const char *path, size_t i) {
         if (f->type == FIELD_ENUM)
                 return i < f->n_names ? json_string(f->names[i] ?: "") : NULL;
         if (i > 0)
                 return NULL;
-        json_t *value = json_loads(f->example, JSON_DECODE_ANY, NULL);
+        json_t *value = example_of(path);
         if (f->type == FIELD_INTEGER)
                 json_integer_set(value, json_integer_value(value) - 1);
-        return f->type == FIELD_STRING || !value ? json_string(f->example) : value;
+        return value;
 }
 
 /* Is any plan another one with it, where off, if it is not NULL, has that path be "off"? */
@@ -115,7 +125,7 @@ static bool changes_a_plan(const Field *f, const char *path, const char *off, bo
                         if (off)
                                 spec_set(spec, off, mode);
                         _cleanup_(planned_done) Planned with = plan_of(spec, machines[m], path);
-                        for (size_t i = 0; (value = value_of(f, i)); i++) {
+                        for (size_t i = 0; (value = value_of(f, path, i)); i++) {
                                 spec_set(spec, path, value);
                                 json_decref(value);
                                 _cleanup_(planned_done) Planned is = plan_of(spec, machines[m], path);
