@@ -218,9 +218,9 @@ static bool is_over(Reader *r) {
         return r->ended;
 }
 
-/* A part of what a piece takes. */
+/* A part of what a piece takes. With none under way others have the disk, and maybe need the processor. */
 static void pause_shortly(const Reader *r) {
-        sleep_usec(MIN(MAX(r->disk.base_usec / 2, TICK_MIN), TICK_MAX));
+        sleep_usec(r->n == 0 ? TICK_MAX : MIN(MAX(r->disk.base_usec / 2, TICK_MIN), TICK_MAX));
 }
 
 static bool wait_turn(Reader *r) {
