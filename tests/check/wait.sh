@@ -222,7 +222,7 @@ of joins
 printf '{"version": "1", "bootId": "%s", "verdict": "ok", "code": "OK", "exit": 0, "step": null, "text": null, "planId": "sha256:77", "runs": {}}' "$(cat "$d/root/proc/sys/kernel/random/boot_id")" >"$d/root/run/nodestrap/status.json"
 ok "status tells when it joined" eval '"$nodestrap" status --root "$d/root" | grep -E "^joined: registered [0-9.]+ s, ready [0-9.]+ s after the kernel started \(node $node of cluster training\)$"'
 ok "drawn, too" eval '"$nodestrap" status --root "$d/root" --output svg >"$tmp/svg" && python3 -c "import sys, xml.etree.ElementTree as t; assert [g.get(\"class\") for g in t.parse(sys.argv[1]).iter(\"{http://www.w3.org/2000/svg}g\")] == [\"phase\", \"done wait\", \"done wait\"]" "$tmp/svg"'
-ok "a plan is not drawn" eval '! "$nodestrap" plan --output svg 2>"$tmp/err" && grep -q "(2 EUSAGE).*plan --output prints text (default) or json, not \"svg\"" "$tmp/err"'
+ok "a plan is not drawn" eval '! "$nodestrap" plan --output svg 2>"$tmp/err" && grep -q "(2 EUSAGE).*plan --output prints text (default), json or markdown, not \"svg\"" "$tmp/err"'
 ok "as JSON too" eval '"$nodestrap" status --root "$d/root" --output json | python3 -c "import json, sys; assert json.load(sys.stdin)[\"joined\"][\"readyUsec\"] > 0"'
 wait_for --timeout 60s
 ok "the plan that this boot applied stands there" recorded 'j["planId"] == "sha256:77"'

@@ -26,7 +26,7 @@ jansson 1.3 json_object_iter_at
 jansson 1.1 json_array_append_new json_array_extend json_array_insert_new json_array_remove json_array_set_new json_object_set_new
  json_object_size json_object_update
 jansson 1.2 json_copy json_deep_copy json_equal json_object_set_new_nocheck
-jansson 2.0 json_pack json_set_alloc_funcs json_unpack
+jansson 2.0 json_pack json_set_alloc_funcs json_unpack json_unpack_ex
 jansson 2.1 json_loadb
 jansson 2.3 json_object_key_to_iter json_object_update_missing
 jansson 2.7 json_string_length json_stringn json_stringn_nocheck

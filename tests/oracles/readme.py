@@ -79,6 +79,11 @@ def elsewhere(command):
     if words[0].startswith("conf/"):
         path = os.path.join(TOP, words[0])
         return None if os.access(path, os.X_OK) and words[0] in SUITES else "no script that a suite runs"
+    if words[0] == "docker":                    # tests/check/portable.sh makes the image and looks into it
+        if words[1:3] == ["load", "-i"]:
+            return None if target(words[3].split("/")[1] + "-image") else "no target makes %s" % words[3]
+        rc, said = here(command[command.index(" nodestrap ") + 1:])
+        return said if rc else None
     return "nothing says what runs this"
 
 
