@@ -383,79 +383,84 @@ static const char *hidden_metrics(const KubeletGiven *g) {
 
 /* ---- the rules ---- */
 
-static const struct Rule {
-        const char *keys[2];            /* the message names the first one that the user sets */
-        const char *(*fault)(const KubeletGiven *g);
-        bool whole;                     /* the rest of the NodeConfig may mend it */
-} rules[] = {
-        { { "imageGCLowThresholdPercent", "imageGCHighThresholdPercent" }, limited, true },
-        { { "imageMaximumGCAge", "imageMinimumGCAge" }, image_ages, false },
-        { { "imageMinimumGCAge" }, limited, false },
-        { { "maxParallelImagePulls", "serializeImagePulls" }, limited, false },
-        { { "imagePullCredentialsVerificationPolicy", "preloadedImagesVerificationAllowlist" },
-          image_verification, true },
-        { { "shutdownGracePeriod", "shutdownGracePeriodCriticalPods" }, gated, true },
-        { { "shutdownGracePeriodCriticalPods", "shutdownGracePeriod" }, shutdown_order, false },
-        { { "shutdownGracePeriod" }, shutdown_least, false },
-        { { "shutdownGracePeriodCriticalPods" }, shutdown_least, false },
-        { { "shutdownGracePeriodByPodPriority", "shutdownGracePeriod" }, shutdown_priorities, false },
-        { { "enforceNodeAllocatable" }, enforcement_words, false },
-        { { "cgroupsPerQOS", "enforceNodeAllocatable" }, enforcement_levels, true },
-        { { "enforceNodeAllocatable", "reservedSystemCPUs" }, enforcement_cgroups, true },
-        { { "reservedSystemCPUs" }, reserved_cpus, false },
-        { { "reservedMemory" }, reserved_memory, false },
-        { { "memoryManagerPolicy", "reservedMemory" }, static_memory, true },
-        { { "kubeReserved" }, quantity_signs, false },
-        { { "systemReserved" }, quantity_signs, false },
-        { { "qosReserved" }, qos_reserved, false },
-        { { "evictionHard" }, eviction_thresholds, false },
-        { { "evictionSoft" }, eviction_thresholds, false },
-        { { "evictionMinimumReclaim" }, eviction_thresholds, false },
-        { { "evictionSoftGracePeriod", "evictionSoft" }, eviction_grace, false },
-        { { "cpuManagerPolicyOptions", "cpuManagerPolicy" }, cpu_manager_options, false },
-        { { "cpuManagerPolicy", "kubeReserved" }, static_cpus, true },
-        { { "topologyManagerPolicyOptions", "topologyManagerPolicy" }, topology_manager_options, false },
-        { { "memorySwap" }, swap_behavior, false },
-        { { "memoryThrottlingFactor" }, gated, false },
-        { { "memoryReservationPolicy" }, gated, false },
-        { { "allowedUnsafeSysctls" }, unsafe_sysctls, false },
-        { { "defaultPodSysctls" }, pod_sysctls, false },
-        { { "registerWithTaints" }, taints, false },
-        { { "serverTLSBootstrap", "featureGates" }, gated, false },
-        { { "cpuCFSQuotaPeriod" }, gated, false },
-        { { "crashLoopBackOff" }, crash_loop, false },
-        { { "featureGates" }, gates_of_defaults, false },
-        { { "address" }, limited, false },
-        { { "readOnlyPort", "port" }, shared_port, false },
-        { { "healthzPort", "port" }, shared_port, false },
-        { { "runtimeRequestTimeout" }, runtime_timeout, false },
-        { { "enableSystemLogQuery", "enableSystemLogHandler" }, log_query, false },
-        { { "tlsCipherSuites", "tlsMinVersion" }, http2_cipher, true },
-        { { "tlsCurvePreferences" }, curves, false },
-        { { "userNamespaces", "maxPods" }, user_namespaces, false },
-        { { "runOnce" }, limited, false },
-        { { "systemCgroups" }, limited, false },
-        { { "podLogsDir" }, pod_logs, false },
-        { { "tracing" }, trace_endpoint, false },
-        { { "logging" }, logging, false },
-        { { "showHiddenMetricsForVersion" }, hidden_metrics, false },
-        { { "containerRuntimeEndpoint" }, socket_endpoint, false },
-        { { "imageServiceEndpoint" }, socket_endpoint, false },
-};
+typedef struct Judge { const KubeletGiven *given; KubeletTell *tell; void *context; bool good; } Judge;
+
+/* The message names the first key that the user sets. whole: the rest of the NodeConfig may mend it. */
+static void judge(Judge *j, const char *key, const char *other, const char *(*fault_of)(const KubeletGiven *g),
+                  bool whole) {
+        _cleanup_(text_done) Text room = {};
+        KubeletGiven its = *j->given;
+        its.key = key;
+        its.room = &room;
+        const char *fault = whole && !its.whole ? NULL : fault_of(&its);
+        if (!fault)
+                return;
+        _free_ char *path = kubelet_setting_path(its.user, its.flags, key);
+        if (!path && other)
+                path = kubelet_setting_path(its.user, its.flags, other);
+        j->tell(j->context, path, fault);
+        j->good = false;
+}
+
+/* Calls, since each start would relocate the pointers of a table. */
+static void judge_all(Judge *j) {
+        judge(j, "imageGCLowThresholdPercent", "imageGCHighThresholdPercent", limited, true);
+        judge(j, "imageMaximumGCAge", "imageMinimumGCAge", image_ages, false);
+        judge(j, "imageMinimumGCAge", NULL, limited, false);
+        judge(j, "maxParallelImagePulls", "serializeImagePulls", limited, false);
+        judge(j, "imagePullCredentialsVerificationPolicy", "preloadedImagesVerificationAllowlist",
+              image_verification, true);
+        judge(j, "shutdownGracePeriod", "shutdownGracePeriodCriticalPods", gated, true);
+        judge(j, "shutdownGracePeriodCriticalPods", "shutdownGracePeriod", shutdown_order, false);
+        judge(j, "shutdownGracePeriod", NULL, shutdown_least, false);
+        judge(j, "shutdownGracePeriodCriticalPods", NULL, shutdown_least, false);
+        judge(j, "shutdownGracePeriodByPodPriority", "shutdownGracePeriod", shutdown_priorities, false);
+        judge(j, "enforceNodeAllocatable", NULL, enforcement_words, false);
+        judge(j, "cgroupsPerQOS", "enforceNodeAllocatable", enforcement_levels, true);
+        judge(j, "enforceNodeAllocatable", "reservedSystemCPUs", enforcement_cgroups, true);
+        judge(j, "reservedSystemCPUs", NULL, reserved_cpus, false);
+        judge(j, "reservedMemory", NULL, reserved_memory, false);
+        judge(j, "memoryManagerPolicy", "reservedMemory", static_memory, true);
+        judge(j, "kubeReserved", NULL, quantity_signs, false);
+        judge(j, "systemReserved", NULL, quantity_signs, false);
+        judge(j, "qosReserved", NULL, qos_reserved, false);
+        judge(j, "evictionHard", NULL, eviction_thresholds, false);
+        judge(j, "evictionSoft", NULL, eviction_thresholds, false);
+        judge(j, "evictionMinimumReclaim", NULL, eviction_thresholds, false);
+        judge(j, "evictionSoftGracePeriod", "evictionSoft", eviction_grace, false);
+        judge(j, "cpuManagerPolicyOptions", "cpuManagerPolicy", cpu_manager_options, false);
+        judge(j, "cpuManagerPolicy", "kubeReserved", static_cpus, true);
+        judge(j, "topologyManagerPolicyOptions", "topologyManagerPolicy", topology_manager_options, false);
+        judge(j, "memorySwap", NULL, swap_behavior, false);
+        judge(j, "memoryThrottlingFactor", NULL, gated, false);
+        judge(j, "memoryReservationPolicy", NULL, gated, false);
+        judge(j, "allowedUnsafeSysctls", NULL, unsafe_sysctls, false);
+        judge(j, "defaultPodSysctls", NULL, pod_sysctls, false);
+        judge(j, "registerWithTaints", NULL, taints, false);
+        judge(j, "serverTLSBootstrap", "featureGates", gated, false);
+        judge(j, "cpuCFSQuotaPeriod", NULL, gated, false);
+        judge(j, "crashLoopBackOff", NULL, crash_loop, false);
+        judge(j, "featureGates", NULL, gates_of_defaults, false);
+        judge(j, "address", NULL, limited, false);
+        judge(j, "readOnlyPort", "port", shared_port, false);
+        judge(j, "healthzPort", "port", shared_port, false);
+        judge(j, "runtimeRequestTimeout", NULL, runtime_timeout, false);
+        judge(j, "enableSystemLogQuery", "enableSystemLogHandler", log_query, false);
+        judge(j, "tlsCipherSuites", "tlsMinVersion", http2_cipher, true);
+        judge(j, "tlsCurvePreferences", NULL, curves, false);
+        judge(j, "userNamespaces", "maxPods", user_namespaces, false);
+        judge(j, "runOnce", NULL, limited, false);
+        judge(j, "systemCgroups", NULL, limited, false);
+        judge(j, "podLogsDir", NULL, pod_logs, false);
+        judge(j, "tracing", NULL, trace_endpoint, false);
+        judge(j, "logging", NULL, logging, false);
+        judge(j, "showHiddenMetricsForVersion", NULL, hidden_metrics, false);
+        judge(j, "containerRuntimeEndpoint", NULL, socket_endpoint, false);
+        judge(j, "imageServiceEndpoint", NULL, socket_endpoint, false);
+}
+
 bool kubelet_judge_together(const KubeletGiven *g, KubeletTell *tell, void *context) {
-        bool good = true;
-        for (const struct Rule *r = rules; r < rules + ARRAY_SIZE(rules); r++) {
-                _cleanup_(text_done) Text room = {};
-                KubeletGiven its = *g;
-                its.key = r->keys[0];
-                its.room = &room;
-                const char *fault = r->whole && !g->whole ? NULL : r->fault(&its);
-                _free_ char *path = NULL;
-                for (size_t i = 0; fault && !path && i < ARRAY_SIZE(r->keys) && r->keys[i]; i++)
-                        path = kubelet_setting_path(g->user, g->flags, r->keys[i]);
-                if (fault)
-                        tell(context, path, fault);
-                good &= !fault;
-        }
-        return good;
+        Judge j = { g, tell, context, true };
+        judge_all(&j);
+        return j.good;
 }
