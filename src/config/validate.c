@@ -362,106 +362,10 @@ static bool is_flag_without_huge_pages(const char *flag) {
 #define UNSAFE_NAME "name is empty, or holds a slash, \"..\", a quote, a control character or a noncharacter"
 
 typedef struct Rule {
-        const char *path;
         bool (*holds)(const json_t *value, const json_t *spec);
         const char *message;
         bool (*text)(const char *s);            /* in place of holds, of a text */
 } Rule;
-#define TEXT(path, is, message) { path, NULL, message, is }
-static const Rule rules[] = {
-        TEXT("spec.cluster.name", is_given, "is missing: the name of the EKS cluster that this node joins"),
-        TEXT("spec.cluster.apiServerEndpoint", is_given, "is missing: the https URL of the API server"),
-        TEXT("spec.cluster.certificateAuthority", is_given,
-             "is missing: the CA certificate of the cluster, base64 of PEM"),
-        TEXT("spec.cluster.cidr", is_given,
-             "is missing: the service range of the cluster, such as 10.100.0.0/16"),
-        { "spec.cluster.id", is_given_on_outposts, "is missing: enableOutpost: true needs it" },
-        TEXT("spec.cluster.*", is_filled_in, "is" AN_OPEN_PLACEHOLDER),
-        TEXT("spec.cluster.name", is_plain_text, CONTROL),
-        TEXT("spec.cluster.apiServerEndpoint", is_plain_text, CONTROL),
-        TEXT("spec.cluster.apiServerEndpoint", is_endpoint,
-             "must be https:// or http://, then a host, and optionally a port and a path"),
-        TEXT("spec.cluster.certificateAuthority", is_base64,
-             "must be padded base64 and not empty: take it from aws eks describe-cluster"),
-        TEXT("spec.cluster.certificateAuthority", authority_is_encoded_once,
-             "is a certificate in base64 twice: take it as it is from aws eks describe-cluster"),
-        TEXT("spec.cluster.certificateAuthority", authority_is_public,
-             "is a private key instead of a certificate: take it from aws eks describe-cluster"),
-        TEXT("spec.cluster.cidr", is_cidr,
-             "must be an IPv4 or IPv6 address and a prefix length, such as 10.100.0.0/16"),
-        TEXT("spec.cluster.id", is_plain_text, CONTROL),
-        TEXT("spec.kubelet.flags[]", is_on_one_line, LINE_END),
-        TEXT("spec.kubelet.flags[]", utf8_is_for_systemd, NOT_FOR_SYSTEMD),
-        TEXT("spec.kubelet.flags[]", is_rendered, PLACEHOLDER),
-        TEXT("spec.kubelet.flags[]", is_flag_without_huge_pages, HUGE_PAGES),
-        /* One level alone: kubelet.c checks the quantities below it, and another server reads
-         * staticPodURLHeader. baseRuntimeSpec has no row: a hook or an argument may be shell text. */
-        TEXT("spec.kubelet.config.*", is_rendered, PLACEHOLDER),
-        TEXT("spec.kubelet.config.*[]", is_rendered, PLACEHOLDER),
-        { "spec.kubelet.config.clusterDNS[]", is_address,
-          "is not an address, such as 10.100.0.10: kubelet ignores it, and pods cannot resolve names" },
-        { "spec.kubelet.config.reservedMemory[].limits", is_without_huge_pages, HUGE_PAGES },
-        TEXT("spec.containerd.prePull[]", is_image,
-             "is not the name of an image, such as public.ecr.aws/docker/library/busybox:1.36"),
-        TEXT("spec.instance.localStorage.mountPath", is_mount_path,
-             "must be absolute, without \"..\", and outside of system directories"),
-        { "spec.instance.localStorage.expectedDisks", is_enough_for_raid10,
-          "RAID10 needs at least four disks" },
-        TEXT("spec.instance.environment{}", is_safe_name, "a service " UNSAFE_NAME),
-        TEXT("spec.instance.environment.*{}", is_safe_name, "a variable " UNSAFE_NAME),
-        TEXT("spec.instance.environment.*.*", is_on_one_line, LINE_END),
-        TEXT("spec.instance.environment.*.*", utf8_is_for_systemd, NOT_FOR_SYSTEMD),
-        TEXT("spec.instance.environment.*.*", is_rendered, PLACEHOLDER),
-        TEXT("spec.instance.network.nameservers[]", is_on_one_line, LINE_END),
-        TEXT("spec.instance.network.nameservers[]", is_servers,
-             "is not the address of a name server, such as 10.0.0.2: systemd-resolved ignores it"),
-        TEXT("spec.instance.network.domains[]", is_on_one_line, LINE_END),
-        TEXT("spec.instance.network.domains[]", is_readable,
-             "holds a control character or a Unicode noncharacter: systemd-resolved ignores it"),
-        TEXT("spec.instance.network.domains[]", is_rendered, PLACEHOLDER),
-        TEXT("spec.instance.sysctl{}", sysctl_name_is_valid,
-             "a name is not a kernel setting, such as vm.max_map_count"),
-        TEXT("spec.instance.sysctl.*", is_on_one_line, LINE_END),
-        TEXT("spec.instance.sysctl.*", is_rendered, PLACEHOLDER),
-        { "spec.instance.hugePages.pages", is_given_for_explicit,
-          "is missing or empty: mode explicit needs at least one {size, count}" },
-        { "spec.instance.hugePages.pages", names_each_pool_once,
-          "sets one size twice: set it once for all NUMA nodes, or once for each" },
-        TEXT("spec.instance.hugePages.pages[].size", is_page_size,
-             "must be a power of two with its unit, such as 2Mi or 1Gi"),
-        { "spec.instance.hugePages.pages[].count", is_present, "is missing: the number of pages" },
-        TEXT("spec.accelerator.nvidia.fabric.timeout", is_timespan,
-             "must be a time span above zero, such as 90s or 5m"),
-        TEXT("spec.accelerator.nvidia.proveTimeout", is_test_time,
-             "must be a time span from 5s to 1h, such as 90s"),
-        { "spec.accelerator.nvidia.imex.nodes", is_given_for_imex_host,
-          "is missing or empty: mode host needs the addresses of all nodes of the domain" },
-        { "spec.accelerator.nvidia.imex.nodes", names_each_node_once,
-          "names a node twice: IMEX would wait for more nodes than there are" },
-        TEXT("spec.accelerator.nvidia.imex.nodes[]", is_one_word, "must be one address"),
-        TEXT("spec.accelerator.nvidia.imex.nodes[]", is_others_too,
-             "is an address by which a node reaches only itself: use one that other nodes reach"),
-        TEXT("spec.accelerator.nvidia.imex.nodes[]", is_node,
-             "is not an address for IMEX: write an IPv4 or IPv6 address without a prefix length, or a host "
-             "name"),
-        { "spec.accelerator.nvidia.imex.channels", is_enough_for_channel0,
-          "is 0, but createChannel0 and mode host need channel 0" },
-        TEXT("spec.accelerator.nvidia.mig", is_mig,
-             "must be off, a list of profiles, or profiles separated by commas, such as 1g.5gb,1g.5gb or "
-             "19,19"),
-        TEXT("spec.accelerator.nvidia.mig", is_not_zero,
-             "is 0, which is ambiguous: write \"off\" to turn MIG off, or a profile, such as 7g.40gb"),
-        { "spec.accelerator.nvidia.mig", names_each_gpu_once, "configures a GPU twice" },
-        { "spec.accelerator.nvidia.mig", is_without_driver_memory,
-          "contradicts memoryMode driver: the driver does not partition coherent memory (CDMM)" },
-        { "spec.accelerator.nvidia.gpuDirect", is_with_efa,
-          "is on, which contradicts spec.instance.network.efa.mode off" },
-        TEXT("spec.accelerator.nvidia.mig[].devices", is_all, "must be all, or a list of indexes"),
-        { "spec.accelerator.nvidia.mig[].profiles", is_not_empty,
-          "is missing or empty: name a profile, such as 1g.5gb" },
-        TEXT("spec.accelerator.nvidia.mig[].profiles{}", is_profile_name,
-             "names something else than a profile, such as 1g.5gb"),
-};
 /* Can another document still satisfy it? */
 static bool is_of_the_whole(const Rule *rule) {
         return rule->text == is_given || rule->holds == is_given_on_outposts ||
@@ -496,6 +400,111 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
                 }
         } else
                 walk_rule(v, rule, rest + n, json_object_get(value, name), &(Path){ path, name, 0 });
+}
+
+static void check(Validator *v, const char *path, bool (*holds)(const json_t *value, const json_t *spec),
+                  bool (*text)(const char *s), const char *message) {
+        const Rule rule = { holds, message, text };
+        if (!v->merge->partial || !is_of_the_whole(&rule))
+                walk_rule(v, &rule, path, v->merge->document, NULL);
+}
+
+/* Calls, since each start would relocate the pointers of a table. */
+#define TEXT(path, is, message)     check(v, path, NULL, is, message)
+#define VALUE(path, holds, message) check(v, path, holds, NULL, message)
+static void check_rules(Validator *v) {
+        TEXT("spec.cluster.name", is_given, "is missing: the name of the EKS cluster that this node joins");
+        TEXT("spec.cluster.apiServerEndpoint", is_given, "is missing: the https URL of the API server");
+        TEXT("spec.cluster.certificateAuthority", is_given,
+             "is missing: the CA certificate of the cluster, base64 of PEM");
+        TEXT("spec.cluster.cidr", is_given,
+             "is missing: the service range of the cluster, such as 10.100.0.0/16");
+        VALUE("spec.cluster.id", is_given_on_outposts, "is missing: enableOutpost: true needs it");
+        TEXT("spec.cluster.*", is_filled_in, "is" AN_OPEN_PLACEHOLDER);
+        TEXT("spec.cluster.name", is_plain_text, CONTROL);
+        TEXT("spec.cluster.apiServerEndpoint", is_plain_text, CONTROL);
+        TEXT("spec.cluster.apiServerEndpoint", is_endpoint,
+             "must be https:// or http://, then a host, and optionally a port and a path");
+        TEXT("spec.cluster.certificateAuthority", is_base64,
+             "must be padded base64 and not empty: take it from aws eks describe-cluster");
+        TEXT("spec.cluster.certificateAuthority", authority_is_encoded_once,
+             "is a certificate in base64 twice: take it as it is from aws eks describe-cluster");
+        TEXT("spec.cluster.certificateAuthority", authority_is_public,
+             "is a private key instead of a certificate: take it from aws eks describe-cluster");
+        TEXT("spec.cluster.cidr", is_cidr,
+             "must be an IPv4 or IPv6 address and a prefix length, such as 10.100.0.0/16");
+        TEXT("spec.cluster.id", is_plain_text, CONTROL);
+        TEXT("spec.kubelet.flags[]", is_on_one_line, LINE_END);
+        TEXT("spec.kubelet.flags[]", utf8_is_for_systemd, NOT_FOR_SYSTEMD);
+        TEXT("spec.kubelet.flags[]", is_rendered, PLACEHOLDER);
+        TEXT("spec.kubelet.flags[]", is_flag_without_huge_pages, HUGE_PAGES);
+        /* One level alone: kubelet.c checks the quantities below it, and another server reads
+         * staticPodURLHeader. baseRuntimeSpec has no row: a hook or an argument may be shell text. */
+        TEXT("spec.kubelet.config.*", is_rendered, PLACEHOLDER);
+        TEXT("spec.kubelet.config.*[]", is_rendered, PLACEHOLDER);
+        VALUE("spec.kubelet.config.clusterDNS[]", is_address,
+              "is not an address, such as 10.100.0.10: kubelet ignores it, and pods cannot resolve names");
+        VALUE("spec.kubelet.config.reservedMemory[].limits", is_without_huge_pages, HUGE_PAGES);
+        TEXT("spec.containerd.prePull[]", is_image,
+             "is not the name of an image, such as public.ecr.aws/docker/library/busybox:1.36");
+        TEXT("spec.instance.localStorage.mountPath", is_mount_path,
+             "must be absolute, without \"..\", and outside of system directories");
+        VALUE("spec.instance.localStorage.expectedDisks", is_enough_for_raid10,
+              "RAID10 needs at least four disks");
+        TEXT("spec.instance.environment{}", is_safe_name, "a service " UNSAFE_NAME);
+        TEXT("spec.instance.environment.*{}", is_safe_name, "a variable " UNSAFE_NAME);
+        TEXT("spec.instance.environment.*.*", is_on_one_line, LINE_END);
+        TEXT("spec.instance.environment.*.*", utf8_is_for_systemd, NOT_FOR_SYSTEMD);
+        TEXT("spec.instance.environment.*.*", is_rendered, PLACEHOLDER);
+        TEXT("spec.instance.network.nameservers[]", is_on_one_line, LINE_END);
+        TEXT("spec.instance.network.nameservers[]", is_servers,
+             "is not the address of a name server, such as 10.0.0.2: systemd-resolved ignores it");
+        TEXT("spec.instance.network.domains[]", is_on_one_line, LINE_END);
+        TEXT("spec.instance.network.domains[]", is_readable,
+             "holds a control character or a Unicode noncharacter: systemd-resolved ignores it");
+        TEXT("spec.instance.network.domains[]", is_rendered, PLACEHOLDER);
+        TEXT("spec.instance.sysctl{}", sysctl_name_is_valid,
+             "a name is not a kernel setting, such as vm.max_map_count");
+        TEXT("spec.instance.sysctl.*", is_on_one_line, LINE_END);
+        TEXT("spec.instance.sysctl.*", is_rendered, PLACEHOLDER);
+        VALUE("spec.instance.hugePages.pages", is_given_for_explicit,
+              "is missing or empty: mode explicit needs at least one {size, count}");
+        VALUE("spec.instance.hugePages.pages", names_each_pool_once,
+              "sets one size twice: set it once for all NUMA nodes, or once for each");
+        TEXT("spec.instance.hugePages.pages[].size", is_page_size,
+             "must be a power of two with its unit, such as 2Mi or 1Gi");
+        VALUE("spec.instance.hugePages.pages[].count", is_present, "is missing: the number of pages");
+        TEXT("spec.accelerator.nvidia.fabric.timeout", is_timespan,
+             "must be a time span above zero, such as 90s or 5m");
+        TEXT("spec.accelerator.nvidia.proveTimeout", is_test_time,
+             "must be a time span from 5s to 1h, such as 90s");
+        VALUE("spec.accelerator.nvidia.imex.nodes", is_given_for_imex_host,
+              "is missing or empty: mode host needs the addresses of all nodes of the domain");
+        VALUE("spec.accelerator.nvidia.imex.nodes", names_each_node_once,
+              "names a node twice: IMEX would wait for more nodes than there are");
+        TEXT("spec.accelerator.nvidia.imex.nodes[]", is_one_word, "must be one address");
+        TEXT("spec.accelerator.nvidia.imex.nodes[]", is_others_too,
+             "is an address by which a node reaches only itself: use one that other nodes reach");
+        TEXT("spec.accelerator.nvidia.imex.nodes[]", is_node,
+             "is not an address for IMEX: write an IPv4 or IPv6 address without a prefix length, or a host "
+             "name");
+        VALUE("spec.accelerator.nvidia.imex.channels", is_enough_for_channel0,
+              "is 0, but createChannel0 and mode host need channel 0");
+        TEXT("spec.accelerator.nvidia.mig", is_mig,
+             "must be off, a list of profiles, or profiles separated by commas, such as 1g.5gb,1g.5gb or "
+             "19,19");
+        TEXT("spec.accelerator.nvidia.mig", is_not_zero,
+             "is 0, which is ambiguous: write \"off\" to turn MIG off, or a profile, such as 7g.40gb");
+        VALUE("spec.accelerator.nvidia.mig", names_each_gpu_once, "configures a GPU twice");
+        VALUE("spec.accelerator.nvidia.mig", is_without_driver_memory,
+              "contradicts memoryMode driver: the driver does not partition coherent memory (CDMM)");
+        VALUE("spec.accelerator.nvidia.gpuDirect", is_with_efa,
+              "is on, which contradicts spec.instance.network.efa.mode off");
+        TEXT("spec.accelerator.nvidia.mig[].devices", is_all, "must be all, or a list of indexes");
+        VALUE("spec.accelerator.nvidia.mig[].profiles", is_not_empty,
+              "is missing or empty: name a profile, such as 1g.5gb");
+        TEXT("spec.accelerator.nvidia.mig[].profiles{}", is_profile_name,
+             "names something else than a profile, such as 1g.5gb");
 }
 
 /* The key or text with a placeholder, or NULL. Passwords and headers may hold any bytes. */
@@ -557,9 +566,7 @@ static void check_field(Validator *v, const Field *f, const json_t *value, const
 int config_validate(const Merge *m, Diag *diag) {
         const Field whole = { .type = FIELD_MAP, .fields = nodeconfig_fields };
         Validator v = { .merge = m, .spec = json_object_get(m->document, "spec"), .diag = diag };
-        for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
-                if (!m->partial || !is_of_the_whole(&rules[i]))
-                        walk_rule(&v, &rules[i], rules[i].path, m->document, NULL);
+        check_rules(&v);
         check_toml(&v);
         check_field(&v, &whole, m->document, NULL);
         v.broken = !sysctl_validate(m, diag) || v.broken;
