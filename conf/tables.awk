@@ -130,8 +130,9 @@ table == "mig-profiles" {
 table == "partitions" {
         fields(6)
         if (!n++) print "const Partition partitions[] = {"
+        if (length($1) > 8 || length($2) > 10 || length($3) > 17 || length($4) > 28 || length($5) > 7 || length($6) > 7) fail("too long for Partition: " $0)
         print "        { .prefix = \"" $1 "\", .name = " word($2) ", .domain = " word($3) ", .dual_stack = " word($4) ","
-        print "          .fips = { [AWS_EC2] = " word($5) ", [AWS_STS] = " word($6) " } },"
+        print "          .fips = { [AWS_EC2] = " letters(word($5)) ", [AWS_STS] = " letters(word($6)) " } },"
 }
 # These are one text each, packed, that is read from its beginning: fixed cells, a name, a line end, one more cell, a line end.
 function minor(s) { if (s !~ /^([1-9][0-9])?$/) fail("no minor version: " s); return s == "" ? "00" : s }

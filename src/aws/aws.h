@@ -54,11 +54,11 @@ typedef enum AwsService { AWS_EC2, AWS_STS, _AWS_SERVICE_MAX } AwsService;
 
 /* conf/partitions.csv */
 typedef struct Partition {
-        const char *prefix;                     /* of its region names: "cn-" */
-        const char *name;                       /* "aws-cn" */
-        const char *domain, *dual_stack;        /* of host names; also with IPv6 */
-        /* Region prefixes with FIPS endpoints: "us-|ca-"; "usual": all, under usual names; NULL: none. */
-        const char *fips[_AWS_SERVICE_MAX];
+        char prefix[9];                         /* of its region names: "cn-" */
+        char name[11];                          /* "aws-cn" */
+        char domain[18], dual_stack[29];        /* of host names; also with IPv6 */
+        /* Region prefixes with FIPS endpoints: "us-|ca-"; "usual": all, under usual names; "": none. */
+        char fips[_AWS_SERVICE_MAX][8];
 } Partition;
 /* For an unknown region that of "aws". */
 _nonnull_ const Partition *partition_find(const char *region);

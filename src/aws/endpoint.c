@@ -44,7 +44,7 @@ static const char *endpoint_variable(const QueryService *service, const Endpoint
 
 /* By the table; an endpoint in a variable is never judged. */
 static bool has_fips(const QueryService *service, const char *region) {
-        const char *list = partition_find(region)->fips[service->service] ?: "";
+        const char *list = partition_find(region)->fips[service->service];
         for (const char *p = list; *p; p += strspn(p, "|")) {
                 size_t n = strcspn(p, "|");
                 if (strncmp(region, p, n) == 0)
@@ -65,7 +65,7 @@ static char *regional_endpoint(const QueryService *service, const EndpointKind *
                                const char *domain) {
         const Partition *p = partition_find(region);
         /* usual endpoints of GovCloud are validated */
-        bool usual = !w->fips || (!w->dual_stack && streq(p->fips[service->service] ?: "", "usual"));
+        bool usual = !w->fips || (!w->dual_stack && streq(p->fips[service->service], "usual"));
         return xasprintf("https://%s%s.%s.%s", service->id, usual ? "" : "-fips", region,
                          w->dual_stack ? p->dual_stack : domain ?: p->domain);
 }
