@@ -71,7 +71,8 @@ table == "gpus" {
         ordered($1)
         if (n == 1) print "const GpuModel gpu_models[] = {"
         board = $8 == "" ? "NONE" : $8 == "pci" ? "NVSWITCH" : $8 == "nvlink5" ? "NVLINK5" : $8 == "tray" ? "TRAY" : fail("no such board: " $8)
-        print "        { " hex($1) ", " word($2) ", " one_of("generation", $3) ", " word($4) ", " yes($5) ", " one_of("modules", $6) ", " yes($7) ", GPU_CLASS_" board ", " \
+        if (length($2) > 12 || length($3) > 9 || length($4) > 12 || length($6) > 11) fail("too long for GpuModel: " $0)
+        print "        { " hex($1) ", " word($2) ", " one_of("generation", $3) ", " letters(word($4)) ", " yes($5) ", " letters(one_of("modules", $6)) ", " yes($7) ", GPU_CLASS_" board ", " \
               number($9, 0) ", " yes($10) ", " yes($11) ", " number($12, 0) ", " number($13, 0) " },"
 }
 table == "requirements" {

@@ -260,7 +260,7 @@ static const char *license_of(const Image *image) {
 static bool wants_other_modules(const Comparison *c, unsigned device) {
         const char *license = license_of(c->image);
         const GpuModel *m = gpu_model_find(device);
-        return license && m && m->modules && streq(m->modules, is_closed(license) ? "open" : "proprietary");
+        return license && m && *m->modules && streq(m->modules, is_closed(license) ? "open" : "proprietary");
 }
 
 /* The highest version that the GPUs of these types need; NULL: not known. */

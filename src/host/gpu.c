@@ -211,7 +211,7 @@ static void find_parts(const Root *root, Host *h) {
 static int read_mig_default(const Root *root, const Config *config, Gpus *g, Diag *diag) {
         _free_ char *text = NULL;
         if (config->nvidia.n_mig > 0 || config->nvidia.mode == NVIDIA_OFF || g->class == GPU_CLASS_NONE ||
-            (g->model && !g->model->mig))
+            (g->model && !*g->model->mig))
                 return 0;
         int r = root_read(root, MIG_DEFAULTS, 64 << 10, &text, NULL);
         if (r == -ENOENT)

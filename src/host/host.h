@@ -128,21 +128,21 @@ typedef enum GpuClass {
         _GPU_CLASS_INVALID = -22,
 } GpuClass;
 DECLARE_STRING_TABLE(gpu_class, GpuClass);
-/* conf/gpus.csv; NULL members: nothing is known. */
+/* conf/gpus.csv */
 typedef struct GpuModel {
-        unsigned device;                /* 0x2330 */
-        const char *name;               /* "h100" */
-        const char *generation;         /* "ampere" */
-        const char *mig;                /* its rows in conf/mig-profiles; NULL: no MIG */
+        uint16_t device;                /* 0x2330 */
+        char name[13];                  /* "h100" */
+        char generation[10];            /* "ampere" */
+        char mig[13];                   /* its rows in conf/mig-profiles; "": no MIG */
         bool coherent;                  /* the CPU can own its memory (CDMM) */
-        const char *modules;            /* the only fit ones, "open" or "proprietary"; NULL: both */
+        char modules[12];               /* the only fit ones, "open" or "proprietary"; "": both */
         bool no_gsp;                    /* EKS uses the proprietary module without GSP firmware */
         GpuClass board;        /* the class of eight (NVSWITCH, NVLINK5), of even one (TRAY), or NONE */
-        unsigned switches; /* on the PCI bus of such a board: NVSwitches, or ConnectX functions to them */
+        uint8_t switches; /* on the PCI bus of such a board: NVSwitches, or ConnectX functions to them */
         bool fabric;                    /* NVML tells its fabric state */
         bool mig_resets;                /* a change of MIG mode needs a reset */
-        unsigned nvlinks;               /* of each; 0: none */
-        unsigned bandwidth;             /* of its memory by the data sheet, GB/s; 0: not known */
+        uint8_t nvlinks;                /* of each; 0: none */
+        uint16_t bandwidth;             /* of its memory by the data sheet, GB/s; 0: not known */
 } GpuModel;
 /* NULL: not in the table */
 const GpuModel *gpu_model_find(unsigned device);

@@ -212,7 +212,7 @@ static int check_machine(const Mig *m, const Config *config, bool file) {
         const Gpus *g = &m->host->gpus;
         bool driver = (g->class == GPU_CLASS_TRAY || (g->model && g->model->coherent)) &&
                       config->nvidia.memory != MEMORY_NUMA;
-        if (!driver && (!model || model->mig))
+        if (!driver && (!model || *model->mig))
                 return 1;
         if (nvidia_mig_is_off(&config->nvidia))
                 return 0;

@@ -20,11 +20,11 @@ TEST(models_are_sorted_and_found) {
                 const GpuModel *m = &gpu_models[i];
                 ASSERT_TRUE(i == 0 || gpu_models[i - 1].device < m->device);
                 ASSERT_TRUE(gpu_model_find(m->device) == m);
-                ASSERT_TRUE(m->name && m->generation);
+                ASSERT_TRUE(*m->name && *m->generation);
                 ASSERT_EQ(m->board == GPU_CLASS_NONE || m->board == GPU_CLASS_TRAY, m->switches == 0);
                 ASSERT_EQ(m->board == GPU_CLASS_TRAY, m->coherent);     /* the GPUs of Grace CPUs */
-                ASSERT_TRUE(!m->mig || !m->no_gsp);     /* generations without MIG */
-                ASSERT_TRUE(m->mig || !m->mig_resets);
+                ASSERT_TRUE(!*m->mig || !m->no_gsp);     /* generations without MIG */
+                ASSERT_TRUE(*m->mig || !m->mig_resets);
                 if (m->board != GPU_CLASS_NONE && !pci_id_is_hbm_gpu(0x10deU << 16 | m->device))
                         FAIL("%s: conf/hbm-chips.csv has no row for %02x", m->name, m->device >> 8);
         }
@@ -39,7 +39,7 @@ TEST(what_is_known_of_models) {
         ASSERT_TRUE(gpu_model_find(0x2941)->coherent && gpu_model_find(0x31c2)->coherent && gpu_model_find(0x31c3)->coherent);
         ASSERT_TRUE(!gpu_model_find(0x2901)->coherent && !gpu_model_find(0x2330)->no_gsp);
         ASSERT_TRUE(gpu_model_find(0x1eb8)->no_gsp && gpu_model_find(0x1eb4)->no_gsp && gpu_model_find(0x2237)->no_gsp);
-        ASSERT_TRUE(!gpu_model_find(0x27b8)->mig && gpu_model_find(0x2bb5)->mig);
+        ASSERT_TRUE(!*gpu_model_find(0x27b8)->mig && *gpu_model_find(0x2bb5)->mig);
 }
 
 /* A word that is neither a GPU nor a feature would never hold. */
@@ -80,7 +80,7 @@ TEST(versions_that_miss_a_requirement) {
 TEST(what_can_be_divided_has_profiles) {
         for (const GpuModel *m = gpu_models; m < gpu_models + n_gpu_models; m++) {
                 size_t n = 0;
-                if (m->mig && !mig_profiles_of(m->mig, &n))
+                if (*m->mig && !mig_profiles_of(m->mig, &n))
                         FAIL("%s: conf/mig-profiles.csv knows no %s", m->name, m->mig);
         }
 }

@@ -874,7 +874,7 @@ TEST(every_mig_key_has_rows_and_every_row_fits_alone) {
         Wanted w;
         size_t n, rows = 0;
         for (size_t i = 0; i < n_gpu_models; i++) {
-                if (!gpu_models[i].mig)
+                if (!*gpu_models[i].mig)
                         continue;
                 const MigProfile *p = mig_profiles_of(gpu_models[i].mig, &n);
                 ASSERT_TRUE(p && n > 0);
