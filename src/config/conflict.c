@@ -246,43 +246,45 @@ static void warn_of_resolver(const Merge *m, Diag *diag) {
 #define NVIDIA "spec.accelerator.nvidia"
 #define IMEX   NVIDIA ".imex"
 #define REPAIR "spec.cluster.repairCondition"
-#define NVIDIA_OFF(path) { NVIDIA path, NVIDIA ".mode", NULL, "off", "has no effect with nvidia.mode: off" }
-
-static const struct Dependent {
-        const char *path, *on;          /* fields; path is idle */
-        const char *unless, *when;      /* where on is not this, or is this */
-        const char *text;
-} dependents[] = {
-        { "spec.instance.hugePages.pages", "spec.instance.hugePages.mode", "explicit", NULL,
-          "has no effect without mode: explicit" },
-        { "spec.instance.network.efa.expectedDevices", "spec.instance.network.efa.mode", NULL, "off",
-          "has no effect with mode: off" },
-        { IMEX ".nodes", IMEX ".mode", "host", NULL, "has no effect without mode: host" },
-        { IMEX ".label", NVIDIA ".fabric.gate", NULL, "off",
-          "has no effect with fabric.gate: off, as only the gate sees the clique" },
-        /* plan_hands_off() of plan/nvidia.c warns of the others, where there are GPUs */
-        NVIDIA_OFF(".fabric.gate"), NVIDIA_OFF(".fabric.timeout"), NVIDIA_OFF(".memoryMode"),
-        NVIDIA_OFF(".health"), NVIDIA_OFF(".gpuDirect"),
-        NVIDIA_OFF(".prove"), NVIDIA_OFF(".proveTimeout"),
-        { NVIDIA ".proveTimeout", NVIDIA ".prove", "quick", NULL, "has no effect without prove: quick" },
-        { REPAIR, NVIDIA ".mode", NULL, "off", "has no effect with nvidia.mode: off" },
-        { REPAIR, NVIDIA ".health", NULL, "off", "has no effect with nvidia.health: off" },
-};
 /* "off", false and 0 do not contradict another "off". */
 static bool says_something(const json_t *value) {
         return json_is_true(value) || json_integer_value(value) > 0 || json_array_size(value) > 0 ||
                (json_string_length(value) > 0 && !streq(json_string_value(value), "off"));
 }
 
-/* Another document may still set what a drop-in leaves out. */
+/* path is idle where `on` has (without: has not) this word. Another document may still set what a drop-in
+ * leaves out. */
+static void warn_if_idle(const Merge *m, Diag *diag, const char *path, const char *on, const char *word,
+                         bool without, const char *text) {
+        const char *set = json_string_value(merge_find(m, on)) ?: "";
+        bool idle = without ? !streq(set, word) && (*set || !m->partial) : streq(set, word);
+        if (idle && says_something(merge_find(m, path)))
+                merge_warn(m, diag, "no-effect", path, "%s", text);
+}
+
+/* Calls, since each start would relocate the pointers of a table. */
+#define WITH(path, on, word, text)    warn_if_idle(m, diag, path, on, word, false, text)
+#define WITHOUT(path, on, word, text) warn_if_idle(m, diag, path, on, word, true, text)
+#define NVIDIA_OFF(path) WITH(NVIDIA path, NVIDIA ".mode", "off", "has no effect with nvidia.mode: off")
 static void warn_of_idle(const Merge *m, Diag *diag) {
-        for (const struct Dependent *d = dependents; d < dependents + ARRAY_SIZE(dependents); d++) {
-                const char *word = json_string_value(merge_find(m, d->on)) ?: "";
-                bool idle = d->when ? streq(word, d->when)
-                                    : !streq(word, d->unless) && (*word || !m->partial);
-                if (idle && says_something(merge_find(m, d->path)))
-                        merge_warn(m, diag, "no-effect", d->path, "%s", d->text);
-        }
+        WITHOUT("spec.instance.hugePages.pages", "spec.instance.hugePages.mode", "explicit",
+                "has no effect without mode: explicit");
+        WITH("spec.instance.network.efa.expectedDevices", "spec.instance.network.efa.mode", "off",
+             "has no effect with mode: off");
+        WITHOUT(IMEX ".nodes", IMEX ".mode", "host", "has no effect without mode: host");
+        WITH(IMEX ".label", NVIDIA ".fabric.gate", "off",
+             "has no effect with fabric.gate: off, as only the gate sees the clique");
+        /* plan_hands_off() of plan/nvidia.c warns of the others, where there are GPUs */
+        NVIDIA_OFF(".fabric.gate");
+        NVIDIA_OFF(".fabric.timeout");
+        NVIDIA_OFF(".memoryMode");
+        NVIDIA_OFF(".health");
+        NVIDIA_OFF(".gpuDirect");
+        NVIDIA_OFF(".prove");
+        NVIDIA_OFF(".proveTimeout");
+        WITHOUT(NVIDIA ".proveTimeout", NVIDIA ".prove", "quick", "has no effect without prove: quick");
+        WITH(REPAIR, NVIDIA ".mode", "off", "has no effect with nvidia.mode: off");
+        WITH(REPAIR, NVIDIA ".health", "off", "has no effect with nvidia.health: off");
 }
 
 static void warn_of_mig(const Merge *m, Diag *diag) {
