@@ -66,9 +66,9 @@ _must_check_ _nonnull_ char *nvidia_param(const char *params, const char *key, s
 
 /* ---- xid.c ---- */
 typedef struct Xid {
-        unsigned number;
+        uint8_t number;
         bool reset; /* NVIDIA: the GPU needs a reset before use */
-        const char *what;
+        char what[47];
 } Xid;
 /* NULL: not a hardware error, or new */
 const Xid *xid_find(unsigned number);
