@@ -136,7 +136,7 @@ typedef struct Step {
         bool counted, seen;                     /* it needs so many GPUs; it names them */
         bool reload;                            /* after daemon-reload */
         void (*fill)(Stack *s, Action *a);
-        const char *why;
+        char why[47];                           /* "": why() */
 } Step;
 
 /* In order of dependencies. Independent steps run in parallel. */
@@ -214,7 +214,7 @@ static const Step steps[_STEPS_MAX] = {
         /* Without persistenced each query would initialise the GPUs again
          * (https://docs.nvidia.com/deploy/driver-persistence/). */
         [STEP_FABRIC] = { ACTION_AWAIT_FABRIC, "fabric", .after = AFTER(PERSISTENCED) | AFTER(MANAGER),
-                .wanted = FLAG(gate), .fill = fill_fabric, .counted = true, .seen = true, .why = "" },
+                .wanted = FLAG(gate), .fill = fill_fabric, .counted = true, .seen = true },
         [STEP_GRIDD] = { ACTION_START_UNIT, "nvidia-gridd.service", .after = AFTER(DRIVER),
                 .wanted = FLAG(gridd), .optional = true, .lenient = true,
                 .why = "get the licence of each vGPU" },
@@ -262,7 +262,7 @@ static const Step steps[_STEPS_MAX] = {
 
 /* Reasons that depend on the machine. */
 static const char *why(const Stack *s, const Step *step) {
-        if (step->why)
+        if (*step->why)
                 return step->why;
         switch (step->type) {
         case ACTION_MASK_UNIT:
