@@ -190,7 +190,7 @@ PURE         := mem(chr|cmp|cpy|move|set) (str|strv_|str_|text_|diag_|cause_|x(v
                 json_(array|copy|object|string|integer|number|real|true|false|null|pack|get|set|list|put|text|merge)[a-z_]* \
                 json_(deep_copy|delete|equal|dumps|loads|sprintf) [a-z_]*_to_string sha256_hex parse_u64 utf8_length version_(at_least|compare|minor) quantity_[a-z]* (n_)?kubelet_tunables kernel_(swap|settings)_fault kubelet_((flag|flags|gate|setting)_[a-z]*|words|judge|parse_duration) containerd_(consequence|judge|look|settings|version) bytes_text url_host address_is_valid expr_evaluate diagnostic_locate config_(position|says) variable_name_is_valid \
                 toml_format sysctl_path host_(efa|efa_is_known|far_gpus|expected_(by|stores)|instance_stores|to_json|volume) storage_(binds(_of)?|directory|mount_at|places_done) pci_is_[a-z]* \
-                disk_is_volume volume_canonical mount_target_fault mig_profiles_of (n_)?requirements requirement_(find|misses) network_cards_(find|of) content_(describe|unfinished) (json_holds|words_hold|key_is)_secret raid_(is_ours|short_name) assignment_[a-z_]* \
+                disk_is_volume volume_canonical mount_target_fault mig_profiles_of (n_)?requirements requirement_(advice|find|misses) network_cards_(find|of) content_(describe|unfinished) (json_holds|words_hold|key_is)_secret raid_(is_ours|short_name) assignment_[a-z_]* \
                 eni_(find|is_partial) decision_(find|name_path|mac_path) interface_(by_(name|mac)|name_is_valid) (mac|instance_id)_is_valid \
                 _GLOBAL_OFFSET_TABLE_ __assert_fail __stack_chk_(fail|guard) __[a-z]*printf_chk __mem[a-z]*_chk __ctype_b_loc bcmp __(a|ub)san_[a-z0-9_]* __aarch64_[a-z]*[1-8]_[a-z_]*
 empty        :=

@@ -83,7 +83,7 @@ table == "requirements" {
         if ($8 == "" || $9 !~ /^20[0-9][0-9]-[01][0-9]-[0-3][0-9]$/) fail("no source with its date")
         one_of("component", $2)
         print "        { \"" $1 "\", " version($3) ", " ($4 == "=driver" ? "\"=driver\"" : version($4)) ", COMPONENT_" toupper($2) ", " (one_of("severity", $5) == "\"error\"" ? "true" : "false") ", " \
-              text($6) ", " text($7 == "" ? "install " $4 " or newer" : $7) " },"
+              text($6) ", " ($7 == "" ? "NULL" : text($7)) " },"
 }
 table == "hbm-chips" {
         fields(2)

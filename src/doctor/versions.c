@@ -97,10 +97,11 @@ static void tell_part(const Comparison *c, const Need *need, const char *subject
                 return;
         }
         bool fails = r->fails && need && !need->optional && cause != CAUSE_NONE;
+        _free_ char *advice = requirement_advice(r);
         Check *check = TELL(c->checks, fails ? CHECK_FAILED : CHECK_WARNING, "version", subject, version,
                             need,
                             "the NVIDIA driver is %s (%s), but %s (%s) %s; %s", d->version,
-                            d->where ?: "as given", subject, path, r->why, r->advice);
+                            d->where ?: "as given", subject, path, r->why, advice);
         check_settle(check, fails ? cause : CAUSE_NONE, TAKE_PTR(types));
 }
 
@@ -312,10 +313,11 @@ static void compare_toolkit(const Comparison *c) {
         for (size_t i = 0; i < ARRAY_SIZE(uses) && version && !bad; i++) {
                 const Requirement *r = requirement_find(uses[i].what, COMPONENT_TOOLKIT);
                 const Need *need = needs_find(c->needs, NEED_PROGRAM, uses[i].program);
+                _free_ char *advice = requirement_advice(r);
                 bad = need && requirement_misses(r, version);
                 if (bad)
                         TELL(c->checks, r->fails ? CHECK_FAILED : CHECK_WARNING, "version", "nvidia-ctk",
-                             version, need, "it %s; %s", r->why, r->advice)
+                             version, need, "it %s; %s", r->why, advice)
                                 ->cause = r->fails ? CAUSE_CDI : CAUSE_NONE;
         }
         if (version && !bad && needs_find(c->needs, NEED_PROGRAM, "nvidia-ctk"))

@@ -38,6 +38,10 @@ const Requirement *requirement_find(const char *what, Component component) {
         return FIND(r, requirements, n_requirements, r->component == component && streq(r->what, what));
 }
 
+char *requirement_advice(const Requirement *r) {
+        return r->advice ? xstrdup(r->advice) : xasprintf("install %s or newer", r->before);
+}
+
 bool requirement_misses(const Requirement *r, const char *version) {
         size_t n = version ? strlen(version) : 0;
         bool cut = n > 0 && startswith(r->before, version) && r->before[n] == '.';

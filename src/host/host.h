@@ -157,10 +157,11 @@ typedef struct Requirement {
         char what[16], from[12], before[12];
         uint8_t component;
         bool fails;                     /* it cannot work; false: a warning */
-        const char *why, *advice;
+        const char *why, *advice;       /* advice NULL: requirement_advice() makes it */
 } Requirement;
 /* The first row that has just this in its first column; NULL: none. */
 const Requirement *requirement_find(const char *what, Component component);
+_malloc_ _nonnull_ char *requirement_advice(const Requirement *r);
 /* false for NULL, and for "580" where 580.65.06 decides. */
 _must_check_ _nonnull(1) bool requirement_misses(const Requirement *r, const char *version);
 /* conf/mig-profiles.csv */

@@ -66,8 +66,9 @@ void plan_requirements(Plan *plan, const Config *config, const Host *host) {
                 const char *version = version_of(host, r->component);
                 if (!requirement_misses(r, version))
                         continue;
+                _free_ char *advice = requirement_advice(r);
                 diag_warn(&plan->warnings, r->fails ? p->code : "requirement", "%s %s %s; %s", p->name,
-                          version, r->why, r->advice);
+                          version, r->why, advice);
                 failed[r->component] = r->fails;
                 if (is_certain(r, plan, config, host))
                         diag_foretell(&plan->warnings, p->cause);
