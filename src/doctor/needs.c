@@ -140,52 +140,6 @@ static void (*const asks[_ASKING_MAX])(const Question *q) = {
 #define CONTAINERD "start-unit:containerd.service"
 #define KUBELET    "start-unit:kubelet.service"
 
-typedef struct Daemon {
-        const char *step;               /* of the plan that starts it; NULL: every plan */
-        NeedKind kind;
-        Cause cause;                    /* CAUSE_NONE: optional */
-        const char *names[8];
-} Daemon;
-
-static const Daemon daemons[] = {
-        /* kubeconfig and our units name this path */
-        { NULL, NEED_PROGRAM, CAUSE_INIT, { "/usr/bin/nodestrap" } },
-        /* image_settle() makes these mandatory */
-        { NULL, NEED_UNIT, CAUSE_NONE,
-          { "nodestrap-config.service", "nodestrap-devices.service", "nodestrap-run.service" } },
-        /* for the node name of EC2, and for Events */
-        { NULL, NEED_LIBRARY, CAUSE_NONE, { "libcurl.so.4" } },
-        /* every Nitro instance: docs.aws.amazon.com/ec2/latest/instancetypes/ec2-nitro-instances.html */
-        { NULL, NEED_MODULE, CAUSE_IMDS, { "ena" } },
-        { NULL, NEED_MODULE, CAUSE_DISKS, { "nvme" } },
-        /* its default snapshotter and runtime: containerd, docs/getting-started.md */
-        { CONTAINERD, NEED_PROGRAM, CAUSE_UNIT, { "containerd" } },
-        { CONTAINERD, NEED_PROGRAM, CAUSE_NOT_READY, { "containerd-shim-runc-v2" } },
-        { CONTAINERD, NEED_MODULE, CAUSE_UNIT, { "overlay" } },
-        { CONTAINERD, NEED_FEATURE, CAUSE_UNIT, { "CONFIG_CGROUPS" } },
-        /* namespaces of a container, its devices with cgroup v2: opencontainers/runc, script/check-config.sh;
-         * RuntimeDefault of seccompProfile: https://kubernetes.io/docs/tutorials/security/seccomp/ */
-        { CONTAINERD, NEED_FEATURE, CAUSE_NOT_READY,
-          { "CONFIG_NAMESPACES", "CONFIG_UTS_NS", "CONFIG_IPC_NS", "CONFIG_PID_NS", "CONFIG_NET_NS",
-            "CONFIG_CGROUP_BPF", "CONFIG_SECCOMP_FILTER" } },
-        /* the controllers that kubelet needs: kubernetes, pkg/kubelet/cm/cgroup_manager_linux.go */
-        { KUBELET, NEED_FEATURE, CAUSE_UNIT,
-          { "CONFIG_MEMCG", "CONFIG_CPUSETS", "CONFIG_FAIR_GROUP_SCHED", "CONFIG_CGROUP_PIDS" } },
-        /* kubelet mounts volumes by these: kubernetes, staging/src/k8s.io/mount-utils/mount_linux.go */
-        { KUBELET, NEED_PROGRAM, CAUSE_UNIT, { "kubelet" } },
-        { KUBELET, NEED_PROGRAM, CAUSE_NOT_READY, { "mount", "umount" } },
-        /* it makes them, for the sockets of device plugins, DRA and CSI drivers: kubernetes,
-         * pkg/kubelet/kubelet.go, setupDataDirs() */
-        { KUBELET, NEED_DIRECTORY, CAUSE_UNIT,
-          { KUBELET_DIR "/device-plugins", KUBELET_DIR "/plugins", KUBELET_DIR "/plugins_registry" } },
-        /* with FastImagePull, to unpack gzip */
-        { "start-unit:soci-snapshotter.service", NEED_PROGRAM, CAUSE_NONE, { "unpigz" } },
-        { "start-unit:nvidia-fabricmanager.service", NEED_PROGRAM, CAUSE_FABRIC_MANAGER,
-          { "nv-fabricmanager" } },
-        { "start-unit:nvidia-fabricmanager.service", NEED_FILE, CAUSE_FABRIC_MANAGER, { FABRIC_CONFIG } },
-        { "start-unit:nvidia-imex.service", NEED_PROGRAM, CAUSE_IMEX, { "nvidia-imex" } },
-};
-
 /* kubelet checks these first: kubernetes/kubernetes, pkg/kubelet/cm/container_manager_linux.go. */
 static void want_settings(Question *q) {
         q->action = plan_find(q->plan, KUBELET);
@@ -210,14 +164,58 @@ void needs_of_tuning(const Plan *plan, const char *type, Needs *needs) {
                 want(&q, NEED_SYSCTL, "kernel.numa_balancing=0", CAUSE_NONE, true);
 }
 
+/* step: of the plan that starts it; NULL: every plan. cause: CAUSE_NONE: optional. names: "a|b". */
+static void want_of(Question *q, const char *step, NeedKind kind, Cause cause, const char *names) {
+        q->action = step ? plan_find(q->plan, step) : NULL;
+        while (*names && (!step || q->action)) {
+                _free_ char *name = str_cut(&names, "|");
+                want(q, kind, name, cause, cause == CAUSE_NONE);
+        }
+}
+
+/* Calls, since each start would relocate the pointers of a table. */
+static void want_daemons(Question *q) {
+        /* kubeconfig and our units name this path */
+        want_of(q, NULL, NEED_PROGRAM, CAUSE_INIT, "/usr/bin/nodestrap");
+        /* image_settle() makes these mandatory */
+        want_of(q, NULL, NEED_UNIT, CAUSE_NONE,
+                "nodestrap-config.service|nodestrap-devices.service|nodestrap-run.service");
+        /* for the node name of EC2, and for Events */
+        want_of(q, NULL, NEED_LIBRARY, CAUSE_NONE, "libcurl.so.4");
+        /* every Nitro instance: docs.aws.amazon.com/ec2/latest/instancetypes/ec2-nitro-instances.html */
+        want_of(q, NULL, NEED_MODULE, CAUSE_IMDS, "ena");
+        want_of(q, NULL, NEED_MODULE, CAUSE_DISKS, "nvme");
+        /* its default snapshotter and runtime: containerd, docs/getting-started.md */
+        want_of(q, CONTAINERD, NEED_PROGRAM, CAUSE_UNIT, "containerd");
+        want_of(q, CONTAINERD, NEED_PROGRAM, CAUSE_NOT_READY, "containerd-shim-runc-v2");
+        want_of(q, CONTAINERD, NEED_MODULE, CAUSE_UNIT, "overlay");
+        want_of(q, CONTAINERD, NEED_FEATURE, CAUSE_UNIT, "CONFIG_CGROUPS");
+        /* namespaces of a container, its devices with cgroup v2: opencontainers/runc, script/check-config.sh;
+         * RuntimeDefault of seccompProfile: https://kubernetes.io/docs/tutorials/security/seccomp/ */
+        want_of(q, CONTAINERD, NEED_FEATURE, CAUSE_NOT_READY,
+                "CONFIG_NAMESPACES|CONFIG_UTS_NS|CONFIG_IPC_NS|CONFIG_PID_NS|CONFIG_NET_NS|"
+                "CONFIG_CGROUP_BPF|CONFIG_SECCOMP_FILTER");
+        /* the controllers that kubelet needs: kubernetes, pkg/kubelet/cm/cgroup_manager_linux.go */
+        want_of(q, KUBELET, NEED_FEATURE, CAUSE_UNIT,
+                "CONFIG_MEMCG|CONFIG_CPUSETS|CONFIG_FAIR_GROUP_SCHED|CONFIG_CGROUP_PIDS");
+        /* kubelet mounts volumes by these: kubernetes, staging/src/k8s.io/mount-utils/mount_linux.go */
+        want_of(q, KUBELET, NEED_PROGRAM, CAUSE_UNIT, "kubelet");
+        want_of(q, KUBELET, NEED_PROGRAM, CAUSE_NOT_READY, "mount|umount");
+        /* it makes them, for the sockets of device plugins, DRA and CSI drivers: kubernetes,
+         * pkg/kubelet/kubelet.go, setupDataDirs() */
+        want_of(q, KUBELET, NEED_DIRECTORY, CAUSE_UNIT,
+                KUBELET_DIR "/device-plugins|" KUBELET_DIR "/plugins|" KUBELET_DIR "/plugins_registry");
+        /* with FastImagePull, to unpack gzip */
+        want_of(q, "start-unit:soci-snapshotter.service", NEED_PROGRAM, CAUSE_NONE, "unpigz");
+        want_of(q, "start-unit:nvidia-fabricmanager.service", NEED_PROGRAM, CAUSE_FABRIC_MANAGER,
+                "nv-fabricmanager");
+        want_of(q, "start-unit:nvidia-fabricmanager.service", NEED_FILE, CAUSE_FABRIC_MANAGER, FABRIC_CONFIG);
+        want_of(q, "start-unit:nvidia-imex.service", NEED_PROGRAM, CAUSE_IMEX, "nvidia-imex");
+}
+
 void needs_of_plan(const Plan *plan, const char *type, Needs *needs) {
         Question q = { .needs = needs, .plan = plan, .type = type };
-        for (size_t i = 0; i < ARRAY_SIZE(daemons); i++) {
-                const Daemon *d = &daemons[i];
-                q.action = d->step ? plan_find(plan, d->step) : NULL;
-                for (const char *const *name = d->names; *name && (!d->step || q.action); name++)
-                        want(&q, d->kind, *name, d->cause, d->cause == CAUSE_NONE);
-        }
+        want_daemons(&q);
         /* kubelet runs it for each pull from ECR. Without it the plan warns. */
         static const char words[] = "--image-credential-provider-bin-dir=/etc/eks/image-credential-provider ";
         q.action = plan_find(q.plan, "write-file:" KUBELET_ENVIRONMENT);
