@@ -225,7 +225,7 @@ void needs_of_plan(const Plan *plan, const char *type, Needs *needs) {
         for (size_t i = 0; i < plan->n; i++) {
                 q.action = &plan->actions[i];
                 const ActionRow *row = action_row(q.action->type);
-                for (const ActionNeed *n = row->needs; n && n->name; n++)
+                for (const ActionNeed *n = row->needs; n && *n->name; n++)
                         want(&q, n->kind, n->name, n->cause, q.action->lenient);
                 if (asks[row->asks])
                         asks[row->asks](&q);

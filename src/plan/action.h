@@ -232,9 +232,9 @@ typedef enum Compare {
 enum { REPORTS_GPUS = 1 << 0, REPORTS_HEALTH = 1 << 1, REPORTS_PAGES = 1 << 2 };
 
 /* Lists end with an empty item. */
-typedef struct ActionNeed { NeedKind kind; const char *name; Cause cause; } ActionNeed;
+typedef struct ActionNeed { uint8_t kind; char name[30]; uint8_t cause; } ActionNeed;
 typedef struct ActionUsual { const char *target; unsigned msec; } ActionUsual;  /* target NULL: any */
-typedef struct ActionTold { const char *from, *to; } ActionTold;
+typedef struct ActionTold { char from[14], to[14]; } ActionTold;
 
 typedef struct ActionRow {
         char name[16];

@@ -87,7 +87,7 @@ static void action_take(const StatusAction *action, json_t *accelerator, json_t 
                 return;
         if (row->reports & REPORTS_PAGES)
                 pages_put(pages, found);
-        for (const ActionTold *t = row->tells; t && t->from; t++)
+        for (const ActionTold *t = row->tells; t && *t->from; t++)
                 json_object_set(accelerator, t->to, json_object_get(found, t->from));
         if (row->reports & REPORTS_GPUS)
                 gpus_merge(accelerator, found);
