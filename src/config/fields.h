@@ -216,18 +216,8 @@ void bind_mig(const Field *f, const json_t *value, void *into);
 void bind_timespan(const Field *f, const json_t *value, void *into);
 void bind_gates(const Field *f, const json_t *value, void *into);
 
-/* A packed table of cells; a NUL ends each, and another one the table. */
-typedef struct Table { const unsigned char *packed; const size_t *size; const char *text; } Table;
-/* Unpacks it once. */
-_nonnull_ const char *table_text(Table *t);
 extern const unsigned char config_schemas[];    /* packed: a line for each schema, the strict one last */
 extern const size_t config_schemas_size;
-/* The cell at *at, which then points to the next one. */
-static inline const char *table_cell(const char **at) {
-        const char *cell = *at;
-        *at += strlen(cell) + 1;
-        return cell;
-}
 static inline unsigned two_digits(const char *s) {
         return (unsigned)(s[0] - '0') * 10 + (unsigned)(s[1] - '0');
 }

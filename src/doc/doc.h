@@ -36,6 +36,17 @@ _must_check_ _nonnull_ int base64_decode(const char *text, size_t size, bool ski
                                          size_t *ret_size);
 _malloc_ char *base64_encode(const void *data, size_t size);
 
+/* A packed table of cells; a NUL ends each, and another one the table. */
+typedef struct Table { const unsigned char *packed; const size_t *size; const char *text; } Table;
+/* Unpacks it once. */
+_nonnull_ const char *table_text(Table *t);
+/* The cell at *at, which then points to the next one. */
+static inline const char *table_cell(const char **at) {
+        const char *cell = *at;
+        *at += strlen(cell) + 1;
+        return cell;
+}
+
 /* Code of the warning of a part with another type that looks like a NodeConfig. */
 #define MIME_NEAR "unread-part"
 /* A message → its NodeConfig parts in order, without transfer encodings (M1 to M12, E2). Any other text

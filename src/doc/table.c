@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tables of conf/, which conf/tables.awk packs to a third of their size. */
-#include "config/fields.h"
-
+ * Tables and texts of conf/, which the build packs to a third of their size. */
 #include "doc/doc.h"
 
 #include <stdlib.h>
