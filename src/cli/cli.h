@@ -81,15 +81,10 @@ typedef enum Stage {
 /* The purpose of a command; help lists by it. */
 typedef enum Use { USE_NODE, USE_BEFORE, USE_AFTER, USE_UNITS, USE_PROGRAM, _USE_MAX } Use;
 
-/* The words behind its name, a line for the list, more for its own help, and two examples, a line each. */
-#define HELP(usage, line, about, examples) usage "\0" line "\0" about "\0" examples
-typedef enum HelpText { HELP_USAGE, HELP_LINE, HELP_ABOUT, HELP_EXAMPLES } HelpText;
-
 typedef struct Run Run;                 /* commands/run.h: what the stages hand to each other */
 typedef struct Command Command;
 struct Command {
-        char words[24];                 /* "config check" */
-        const char *help;               /* HELP(), of which help.c takes the parts */
+        char words[24];                 /* "config check"; its texts are in conf/help.txt */
         uint64_t flags;                 /* bits of Flag */
         const Command *dry_run;         /* what it becomes with --dry-run */
         int (*run)(Run *run);           /* what it does there: 0, or a negative errno with a diagnostic */
@@ -164,12 +159,13 @@ _nonnull_ void options_print_help(const Options *o, const CommandTable *commands
 
 typedef struct FlagRow {
         char name[24], argument[8];     /* argument "": it takes none */
-        const char *help;
         char letter;
         uint16_t text, on;              /* offsets in Options */
 } FlagRow;
 extern const FlagRow flag_rows[_FLAG_MAX];
 extern const char *const program_names[_PROGRAM_MAX];
 
-/* The help on an option, as that command has it. */
+/* The help on an option, as that command has it; "" if there is none. */
 _nonnull_ const char *flag_help(Flag flag, const Command *command);
+extern const unsigned char help_texts[];        /* conf/help.txt, packed: a line for each text */
+extern const size_t help_texts_size;

@@ -1,62 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of commands and that of options → help, 80 columns wide. The zsh completion reads it. */
+ * The tables of commands and of options, and the texts of conf/help.txt → help, 80 columns wide. The zsh
+ * completion reads it. */
 #include "cli/cli.h"
 
 #include "base/str.h"
+#include "doc/doc.h"
 
 #include <stdio.h>
 
 #define BIT(n)    (UINT64_C(1) << (n))
 #define COLUMNS   80
 
-static const char *const uses[_USE_MAX] = {
+static const char uses[_USE_MAX][31] = {
         [USE_NODE] = "Make a node", [USE_BEFORE] = "Before a boot", [USE_AFTER] = "After a boot",
         [USE_UNITS] = "Called by kubelet and by units", [USE_PROGRAM] = "About nodestrap",
 };
 
-/* Where the help on an option is that of one command. */
-static const struct { char words[20]; Flag flag; const char *help; } own_help[] = {
-        { "init", FLAG_CONFIG_SOURCE,
-          "read the NodeConfig here: imds://user-data or file://PATH; repeatable "
-          "(default: the sources that init reads at boot)" },
-        { "doctor", FLAG_CONFIG_SOURCE,
-          "read the NodeConfig here: imds://user-data, file://PATH, PATH, or - for stdin; repeatable "
-          "(default: what init reads at boot; without any, or with --root, a plain NodeConfig)" },
-        { "plan", FLAG_CONFIG_CACHE, "read the NodeConfig here if no source has one" },
-        { "plan", FLAG_STRICT_NODE_NAME, "plan with the name from EC2; never assume one" },
-        { "plan", FLAG_STRICT,
-          "treat warnings about the input, or about settings that will not work, as errors" },
-        { "doctor", FLAG_INSTANCE_TYPE,
-          "test for TYPE,TYPE (default: this machine; with --root each type that the image supports)" },
-        { "doctor", FLAG_KUBELET_VERSION, "test for this kubelet" },
-        { "doctor", FLAG_CONTAINERD_VERSION, "test for this containerd" },
-        { "doctor", FLAG_DRIVER_VERSION, "test for this NVIDIA driver" },
-        { "doctor", FLAG_STRICT, "exit with 70 for a warning, too" },
-        { "plan", FLAG_OUTPUT, "print text (default), json or markdown" },
-        { "config check", FLAG_OUTPUT, "print text (default), json or sarif" },
-        { "config schema", FLAG_STRICT, "print one that refuses unknown keys, for editors" },
-        { "config sign", FLAG_REGION, "bind the signature to this region" },
-        { "config verify", FLAG_KEY,
-          "verify with this public key, not with those in /etc/nodestrap/trusted.d" },
-        { "status", FLAG_OUTPUT, "print text (default), json, svg or metrics" },
-        { "version", FLAG_LONG, "also print each table of facts, and its day" },
-        { "udev-net-manager", FLAG_DRY_RUN, "print the decision; change nothing" },
-        { "boot-hook", FLAG_TIMEOUT, "give up after TIME, such as 90s (default: 1m)" },
-};
-
-const char *flag_help(Flag flag, const Command *command) {
-        for (size_t i = 0; i < ARRAY_SIZE(own_help); i++)
-                if (own_help[i].flag == flag && streq(own_help[i].words, command->words))
-                        return own_help[i].help;
-        return flag_rows[flag].help;
+/* The text of that key, or the one after so many others; NULL: there is none. */
+static const char *find_text(const char *section, const char *key, unsigned others) {
+        static Table table = { help_texts, &help_texts_size, NULL };
+        _free_ char *head = xasprintf("[%s]", section), *begin = xasprintf("%s: ", key);
+        bool inside = false;
+        for (const char *at = table_text(&table); *at;) {
+                const char *line = table_cell(&at);
+                if (*line == '[')
+                        inside = streq(line, head);
+                else if (inside && startswith(line, begin) && others-- == 0)
+                        return line + strlen(begin);
+        }
+        return NULL;
 }
 
-/* The texts of a command, each behind the NUL of the one before. */
-static const char *text_of(const Command *c, HelpText which) {
-        const char *text = c->help;
-        for (; which > 0; which--)
-                text += strlen(text) + 1;
-        return text;
+static const char *text_of(const Command *c, const char *key) {
+        return find_text(c->words, key, 0) ?: "";
+}
+
+const char *flag_help(Flag flag, const Command *command) {
+        _free_ char *key = xasprintf("--%s", flag_rows[flag].name);
+        return find_text(command->words, key, 0) ?: find_text("options", key, 0) ?: "";
 }
 
 /* The first line is at the column indent already; the others are brought there. */
@@ -75,10 +56,9 @@ static void print_wrapped(size_t indent, const char *text) {
 
 static void print_examples(const Command *c, const char *program) {
         printf("\nExamples:\n");
-        for (const char *line = text_of(c, HELP_EXAMPLES), *end = line; *end; line = end + 1) {
-                end = strchrnul(line, '\n');
-                printf("  %s %.*s\n", program, (int)(end - line), line);
-        }
+        const char *line;
+        for (unsigned i = 0; (line = find_text(c->words, "example", i)); i++)
+                printf("  %s %s\n", program, line);
 }
 
 static void print_flags(const Command *c) {
@@ -96,8 +76,8 @@ static void print_flags(const Command *c) {
 }
 
 static void print_command(const Command *c, const char *program) {
-        _free_ char *about = xasprintf("%s. %s", text_of(c, HELP_LINE), text_of(c, HELP_ABOUT));
-        printf("Usage: %s %s %s\n\n", program, c->words, text_of(c, HELP_USAGE));
+        _free_ char *about = xasprintf("%s. %s", text_of(c, "title"), text_of(c, "about"));
+        printf("Usage: %s %s %s\n\n", program, c->words, text_of(c, "usage"));
         print_wrapped(0, about);
         print_flags(c);
         print_examples(c, program);
@@ -115,7 +95,7 @@ static void print_commands(const Options *o, const CommandTable *commands, const
                 if (c->use != use && !group)
                         printf("\n%s:\n", uses[c->use]);
                 use = c->use;
-                printf("  %-16s %s\n", c->words, text_of(c, HELP_LINE));
+                printf("  %-16s %s\n", c->words, text_of(c, "title"));
         }
 }
 
@@ -133,7 +113,7 @@ void options_print_help(const Options *o, const CommandTable *commands) {
                 return;
         }
         printf("Usage: %s COMMAND [OPTION...]\n\n", program);
-        print_wrapped(0, text_of(commands->help, HELP_ABOUT));
+        print_wrapped(0, text_of(commands->help, "about"));
         print_commands(o, commands, NULL);
         if (o->name == PROGRAM_NODESTRAP)
                 print_examples(commands->help, program);

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Help: one screen a command, with its own options and two examples that the program takes; near misses get a suggestion.
+# Help: one screen a command, with its own options and two examples that the program takes; near misses get a suggestion. conf/help.txt has
+# the texts of the commands and options that there are, and no others.
 set -u; top=$(realpath "$(dirname "$0")/../.."); nodestrap=$(realpath "${NODESTRAP:-$top/build/nodestrap}"); count=0 bad=0
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT
 try() { local name=$1 output; shift; count=$((count + 1))
@@ -23,15 +24,32 @@ taken() { local line word; while read -r line; do
         done < <(examples "$1"); }
 suggests() { "$nodestrap" "${@:2}" >"$W/out" 2>"$W/err"; [ $? = 2 ] && [ ! -s "$W/out" ] && grep -qF "did you mean $1?" "$W/err" || { cat "$W/err"; return 1; }; }
 
+texts=$top/conf/help.txt
+sections() { sed -n 's/^\[\(.*\)\]$/\1/p' "$texts"; }
+keys() { awk -v head="[$1]" '/^\[/ { on = $0 == head } on' "$texts" | sed -n 's/^\([a-z-]*\): ..*/\1/p'; }
+options() { sed -n 's/^ *\[FLAG_[A-Z_]*\] *= { "\([a-z-]*\)",.*/--\1/p' "$top/src/cli/options.c" | grep -vx -- --version; }    # which help leaves out
+odd_lines() { ! grep -nvE '^(#.*|\[[a-z -]+\]|[a-z-]+: .+| +[^ ].*|)$' "$texts"; }
+has_texts() { diff <(keys "$1" | grep -v '^--') <(printf '%s\n' usage title about example example); }
+# Its own texts of options are of those that it takes, one for each; and none lacks a text.
+# shellcheck disable=SC2086
+options_told() { local key; "$nodestrap" help $1 >"$W/help" || return
+        for key in $(keys "$1" | grep '^--'); do grep -qE -- "^ +(-., )?$key " "$W/help" || { echo "$key: not an option of $1"; return 1; }; done
+        [ -z "$(keys "$1" | grep '^--' | sort | uniq -d)" ] && ! grep -E '^ +(-., )?--[a-z-]+( [A-Z]+)? *$' "$W/help"; }
+
 try "there are commands" test "$(names | wc -l)" = 18
 try "the program's own help fits 40 lines" fits '' 40
 try "it begins with a usage line" begins COMMAND
 try "and has two examples" test "$(sed -n '/^Examples/,/^$/p' "$W/help" | grep -c '^  nodestrap ')" = 2
+try "the file of texts has sections, texts and comments" odd_lines
+try "a section for each command, and no others" diff <(sections | grep -vx options | sort) <(names | sort)
+try "a text for each option, and no others" diff <(keys options | sort) <(options | sort)
 while read -r c; do
+        try "$c: has its texts" has_texts "$c"
         [ "$c" = help ] && continue
         case $c in plan) most=42;; init|doctor) most=30;; config*|status|token) most=25;; *) most=24;; esac
         try "$c: fits a screen" fits "$c" "$most"
         try "$c: usage first" begins "$c"
+        try "$c: each of its options has a text, and no other" options_told "$c"
         try "$c: two examples" two "$c"
         try "$c: which it takes" taken "$c"
         try "$c --help says the same" same "help $c" "$c --help"

@@ -8,7 +8,7 @@ words.csv beside this file has what each area may have of each form. More fails,
 not see, as the cache of the tests remembers it, or else those in the files that were changed last. Less passes, and says so; UPDATE=1 then lowers the numbers of the table. You raise one by hand.
 
   areas   readme    README.md, tests/README.md and src/README.md
-          help      string literals of src/cli and src/commands/commands.c: --help
+          help      conf/help.txt, string literals of src/cli and src/commands/commands.c: --help
           messages  the other string literals of src/
           manual    debian/*.[1-8]
           comments  of C in src/ and tests/, of shell in tests/
@@ -127,6 +127,15 @@ def troff(text):
     return paragraphs(lines)
 
 
+def help_texts(text):
+    """Each text of conf/help.txt is a paragraph."""
+    lines = []
+    for number, line in enumerate(text.split("\n"), 1):
+        begins = re.match(r"[a-z-]+: (.*)|[#[]", line)
+        lines += [(number, ""), (number, begins[1] or "")] if begins else [(number, line.strip())]
+    return paragraphs(lines)
+
+
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 ESCAPE = re.compile(r"\\(?:([nt])|(?:x[0-9a-fA-F]+|[0-7]{1,3})|(.))", re.S)
 
@@ -186,6 +195,7 @@ def areas():
                 yield "comments", name, paragraph, False
             elif name.startswith("src/"):
                 yield area, name, paragraph, True
+    yield from (("help", "conf/help.txt", p, True) for p in help_texts(read("conf/help.txt")))
     for folder, _, names in sorted(os.walk("tests")):
         for name in sorted(os.path.join(folder, n) for n in names):
             with open(name, "rb") as f:
