@@ -99,7 +99,7 @@ static const char *overridden(const char *name) {
 /* ---- values ---- */
 
 /* Flags without a key that are not texts (kubelet --help). */
-static const struct { const char *flag; char type; } typed_flags[] = {
+static const struct { char flag[38], type; } typed_flags[] = {
         { "application-metrics-count-limit",       'i' },
         { "enable-load-reader",                    'b' },
         { "exit-on-lock-contention",               'b' },

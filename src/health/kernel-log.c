@@ -179,7 +179,7 @@ static void add_sxid(Log *l, const char *text) {
 
 /* Forms without a number. Most name no GPU, or only "GPU0" as the driver counts, so each is a finding of the
  * machine. It is only a warning, since NVML has the recovery action of each GPU. */
-static const struct Form { const char *has, *also, *word; bool follows; const char *what; } forms[] = {
+static const struct Form { char has[38], also[7], word[15]; bool follows; char what[47]; } forms[] = {
         /* scitix/sichek#51, kubernetes-sigs/dra-driver-nvidia-gpu#982; "Check failed": OGKM#1045 */
         { "[NV_ERR_RESET_REQUIRED]", "", "reset-required", true, "a GPU takes no work before a reset" },
         /* OGKM#688, OGKM#1342, openwall/john#5835 */

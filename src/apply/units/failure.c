@@ -12,7 +12,7 @@
 
 #define TAIL_LINES 5
 
-static const struct { const char *result, *text; } job_results[] = {
+static const struct { char result[11], text[64]; } job_results[] = {
         { "canceled",   "another program cancelled its job" },
         { "dependency", "a unit that it needs did not start; systemctl --failed names it" },
         { "skipped",    "systemd skipped it" },
@@ -22,7 +22,7 @@ static const struct { const char *result, *text; } job_results[] = {
         { "gone",       "its processes are gone" },     /* ours, not of systemd */
 };
 
-static const struct { const char *result, *text; } service_results[] = {
+static const struct { char result[16], text[63]; } service_results[] = {
         { "timeout",         "it was not ready within TimeoutStartSec=" },
         { "protocol",        "it ended or sent a wrong message before it was ready" },
         { "start-limit-hit", "it started too often in a short time (start-limit-hit)" },
