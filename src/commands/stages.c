@@ -251,13 +251,15 @@ static int check_template(Run *run) {
 
 static int learn_types(Run *run) {
         const char *path = run->options.instance_type_file;
-        _cleanup_(close_fd) int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
+        if (!path)
+                return 0;
+        _cleanup_(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         _free_ char *text = NULL;
         size_t size = 0;
-        int r = !path ? 0 : fd < 0 ? -errno : fd_read(fd, TYPES_MAX, &text, &size);
-        if (r < 0)
+        int r = fd < 0 ? -errno : fd_read(fd, TYPES_MAX, &text, &size);
+        if (!text)
                 return diag_error_in(&run->diag, r, CAUSE_USAGE, path, "cannot be read: %s", strerror(-r));
-        return path ? instance_types_learn(text, size, path, &run->diag) : 0;
+        return instance_types_learn(text, size, path, &run->diag);
 }
 
 int run_load_config(Run *run) {
