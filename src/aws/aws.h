@@ -62,6 +62,8 @@ typedef struct Partition {
 } Partition;
 /* For an unknown region that of "aws". */
 _nonnull_ const Partition *partition_find(const char *region);
+/* Is that certain? An unknown region may be of a partition that the table lacks. */
+_nonnull_ bool region_tells_partition(const char *region);
 
 typedef struct Credentials { char *key_id, *secret, *token; } Credentials;      /* token may be NULL */
 void credentials_done(Credentials *c);          /* erases the secrets */

@@ -235,7 +235,7 @@ const NetworkCards *network_cards_of(const char *type, size_t *ret_n);
 
 typedef struct Instance {
         char *id, *type, *region, *zone;
-        char *domain;                   /* meta-data/services/domain */
+        char *domain;                   /* DNS suffix of the partition: "amazonaws.com" */
         char *mac;                      /* of the primary interface */
         char *ipv4, *ipv6;              /* of it; ipv6 only for an IPv6 cluster; or NULL */
         char *private_dns_name;         /* NULL with InstanceIdNodeName */

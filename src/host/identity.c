@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The identity of the instance: of the cache of an earlier phase, else of the identity document and two more
- * values of IMDS (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html).
+ * The identity of the instance: of the cache of an earlier phase, else of the identity document and one to
+ * three more values of IMDS (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html).
  * Without IMDS all is assumed and listed as such. */
 #include "host/detect.h"
 
@@ -163,9 +163,12 @@ static int ask_line(Imds *imds, const char *path, char **ret, Cause cause, const
 }
 
 static int ask_domain(Imds *imds, Instance *i, Diag *diag) {
-        int r = metadata_line(imds, "meta-data/services/domain", &i->domain, diag);
+        const char *region = i->region ?: "";
+        int r = region_tells_partition(region)
+                        ? -ENOENT
+                        : metadata_line(imds, "meta-data/services/domain", &i->domain, diag);
         if (r == -ENOENT)
-                i->domain = xstrdup(partition_find(i->region ?: "")->domain);
+                i->domain = xstrdup(partition_find(region)->domain);
         return r == -ENOENT ? 0 : r;
 }
 

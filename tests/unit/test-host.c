@@ -609,7 +609,7 @@ TEST(asked_once_each) {
         ASSERT_STREQ(i->domain, "amazonaws.com");
         ASSERT_STREQ(i->private_dns_name, "ip-10-1-2-3.eu-west-1.compute.internal");
         ASSERT_TRUE(!i->ipv6 && !r.host->assumed);
-        ASSERT_EQ(imds.requests, 3);
+        ASSERT_EQ(imds.requests, 2);
         ASSERT_EQ(ec2_names, 1);
         ASSERT_EQ(ec2_limits, 0);
         ASSERT_EQ(diag_count(&r.diag, true), 0);
@@ -754,7 +754,7 @@ TEST(a_name_is_assumed_until_ec2_says_it) {
         ASSERT_STREQ(r.host->instance.private_dns_name, LOCAL_NAME);
         ASSERT_TRUE(r.host->name_assumed && !r.host->name_before && strv_contains(r.host->assumed, "instance.privateDnsName"));
         ASSERT_EQ(diag_count(&r.diag, true), 1);
-        ASSERT_EQ(imds.requests, 4);
+        ASSERT_EQ(imds.requests, 3);
         ASSERT_EQ(ec2_names_again, 0);
         r.options.name_again = false;   /* the devices phase */
         run_next(&r);
@@ -812,7 +812,7 @@ TEST(ipv6_cluster) {
         r.config.cluster.cidr = (char *)"fd30:1c53:5f8a::/108";
         run_ok(&r);
         ASSERT_STREQ(r.host->instance.ipv6, "2001:db8::5");
-        ASSERT_EQ(imds.requests, 4);
+        ASSERT_EQ(imds.requests, 3);
 }
 
 #define NO_ADDRESS "{\"instanceId\": \"i-1\", \"instanceType\": \"m5.large\", \"region\": \"r\", \"availabilityZone\": \"z\"}"
@@ -849,15 +849,28 @@ TEST(ipv6_cluster_on_an_ipv4_instance) {
         run_fails(&r, CAUSE_FACTS, "no IPv6 address", "spec.cluster.cidr");
 }
 
-TEST(domain_of_the_partition_where_metadata_has_none) {
-        RUN(r, "m5-large");
-        Imds imds = { .answers = (const Answer[]){
-                { DOCUMENT_PATH, "{\"instanceId\": \"i-1\", \"instanceType\": \"m5.large\", \"region\": \"cn-north-1\", "
-                                 "\"availabilityZone\": \"cn-north-1a\", \"privateIp\": \"10.0.0.1\"}" },
-                { "meta-data/mac", "0a:00:00:00:00:09\n" }, {} } };
-        r.options.imds = &imds;
-        run_ok(&r);
-        ASSERT_STREQ(r.host->instance.domain, "amazonaws.com.cn");
+/* The metadata service is asked only where the region may be of a partition that the table lacks. */
+TEST(domain_of_the_partition) {
+        static const struct { const char *region, *domain; bool asks; } tries[] = {
+                { "us-west-2",      "amazonaws.com",    false }, { "ap-southeast-1", "amazonaws.com",    false },
+                { "eu-central-2",   "amazonaws.com",    false }, { "us-gov-west-1",  "amazonaws.com",    false },
+                { "cn-north-1",     "amazonaws.com.cn", false }, { "us-isob-east-1", "sc2s.sgov.gov",    false },
+                { "eusc-de-east-1", "amazonaws.eu",     false }, { "us-isox-east-1", "example.gov",      true  },
+                { "local",          "example.gov",      true  }, { "us-",            "example.gov",      true  },
+                { "us-isox-east-1", NULL,               true  },
+        };
+        for (size_t k = 0; k < ARRAY_SIZE(tries); k++) {
+                RUN(r, "m5-large");
+                _free_ char *document = xasprintf("{\"instanceId\": \"i-1\", \"instanceType\": \"m5.large\", \"region\": \"%s\", "
+                                                  "\"availabilityZone\": \"z\", \"privateIp\": \"10.0.0.1\"}", tries[k].region);
+                Imds imds = { .answers = (const Answer[]){
+                        { DOCUMENT_PATH, document }, { "meta-data/mac", "0a:00:00:00:00:09\n" },
+                        { tries[k].domain ? "meta-data/services/domain" : "none", "example.gov" }, {} } };
+                r.options.imds = &imds;
+                run_ok(&r);
+                ASSERT_STREQ(r.host->instance.domain, tries[k].domain ?: "amazonaws.com");      /* none: 404 */
+                ASSERT_EQ(imds.requests, 2 + tries[k].asks);
+        }
 }
 
 TEST(damaged_documents) {
@@ -910,7 +923,7 @@ TEST(status_comes_back_and_ec2_is_not_asked_again) {
         again.options.imds = &imds;
         again.options.cached_status = status;
         run_ok(&again);
-        ASSERT_EQ(imds.requests, 2);            /* the format of nodeadm has no place for the address and the domain */
+        ASSERT_EQ(imds.requests, 1);            /* the format of nodeadm has no place for the address */
         ASSERT_EQ(ec2_names + ec2_limits, 0);
         ASSERT_STREQ(again.host->instance.ipv4, "10.1.2.3");
         ASSERT_STREQ(again.host->instance.domain, "amazonaws.com");
@@ -932,7 +945,7 @@ TEST(what_nodeadm_cached_is_completed) {
         ASSERT_STREQ(r.host->instance.private_dns_name, "ip-cached");
         ASSERT_STREQ(r.host->instance.ipv4, "10.1.2.3");
         ASSERT_EQ(ec2_names, 0);
-        ASSERT_EQ(imds.requests, 2);            /* the document for the address, and the domain */
+        ASSERT_EQ(imds.requests, 1);            /* the document for the address */
 }
 
 TEST(the_cache_of_another_instance_is_not_used) {
