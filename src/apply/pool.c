@@ -7,10 +7,11 @@
 #include "aws/aws.h"
 
 int pool_work(Work *w) {
+        _cleanup_(imds_freep) Imds *imds = imds_new(0);
         _free_ char *text = NULL;
         if (root_exists(w->root, KUBELET_TURN) == 1)
                 return 0;               /* kubelet had its turn in this boot; a scale-in may reuse a node */
-        PoolState state = imds_pool_state(&text);
+        PoolState state = imds_pool_state(imds, &text);
         w->skips = state == POOL_PREPARES || state == POOL_UNKNOWN;
         if (w->skips)
                 w->text = xasprintf("prepared for the warm pool (%s); the node joins at its next start",

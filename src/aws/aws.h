@@ -23,6 +23,9 @@ DEFINE_CLEANUP(Imds *, imds_free)
  * failure in the diagnostic. The caller frees *ret, NUL-terminated; ret_size may be NULL. */
 _must_check_ _nonnull(1, 2, 3, 5) int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size,
                                                Diag *diag);
+/* The same, with a budget for this question alone: neither counts for the other. */
+_must_check_ _nonnull(1, 3, 4, 5) int imds_get_within(Imds *i, uint64_t budget_usec, const char *path,
+                                                      char **ret, Diag *diag);
 unsigned imds_requests(const Imds *i);          /* with retries */
 /* The answers so far without credentials: path → base64, null for 404. An Imds does not repeat questions
  * that it recalls. imds_recall() takes a reference, imds_answers() lends one (NULL: no answer yet). */
@@ -46,9 +49,10 @@ typedef enum PoolState {
         POOL_RESUMES,   /* the same, but no boot follows: it goes on running, or hibernates */
         POOL_UNKNOWN,   /* no answer, or another word */
 } PoolState;
-/* By a client of its own, with 3 s: no answer of an earlier process counts. *ret: the state, or why it is
- * unknown; NULL: there is none. The caller frees it. */
-_must_check_ _nonnull_ PoolState imds_pool_state(char **ret);
+#define IMDS_POOL_STATE "meta-data/autoscaling/target-lifecycle-state"
+/* Within 3 s. *ret: the state, or why it is unknown; NULL: there is none. The caller frees it. The answer
+ * stays for later processes if the instance joins as usual or a boot follows; others ask again. */
+_must_check_ _nonnull_ PoolState imds_pool_state(Imds *imds, char **ret);
 
 typedef enum AwsService { AWS_EC2, AWS_STS, _AWS_SERVICE_MAX } AwsService;
 

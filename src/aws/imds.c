@@ -311,3 +311,12 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
         *ret = text_take(&answer.body);
         return 0;
 }
+
+int imds_get_within(Imds *i, uint64_t budget_usec, const char *path, char **ret, Diag *diag) {
+        uint64_t budget = i->budget_usec, spent = i->spent_usec;
+        imds_renew(i, budget_usec);
+        int r = imds_get(i, path, ret, NULL, diag);
+        i->budget_usec = budget;
+        i->spent_usec = spent;
+        return r;
+}

@@ -8,9 +8,8 @@
 
 #include <errno.h>
 
-#define TARGET_STATE "meta-data/autoscaling/target-lifecycle-state"
-#define BUDGET_USEC  (3 * USEC_PER_SEC) /* a boot must not wait for a fact that few nodes have */
-#define SHOWN_MAX    40
+#define BUDGET_USEC (3 * USEC_PER_SEC) /* a boot must not wait for a fact that few nodes have */
+#define SHOWN_MAX   40
 
 /* kubelet of a Terminated instance may have pods to end. One in Warmed:Terminated has had none. */
 static const struct { char name[18]; char state; } states[] = {
@@ -33,13 +32,14 @@ static PoolState judge(char **text) {
         return POOL_UNKNOWN;
 }
 
-PoolState imds_pool_state(char **ret) {
-        _cleanup_(imds_freep) Imds *imds = imds_new(BUDGET_USEC);
+PoolState imds_pool_state(Imds *imds, char **ret) {
         _cleanup_(diag_done) Diag diag = {};
-        int r = imds_get(imds, TARGET_STATE, ret, NULL, &diag);
-        if (r >= 0)
-                return judge(ret);
+        int r = imds_get_within(imds, BUDGET_USEC, IMDS_POOL_STATE, ret, &diag);
+        PoolState state = r >= 0 ? judge(ret) : r == -ENOENT ? POOL_NONE : POOL_UNKNOWN;
         const Diagnostic *error = diag_first_error(&diag);
-        *ret = error ? xstrdup(error->text) : NULL;
-        return r == -ENOENT ? POOL_NONE : POOL_UNKNOWN;
+        if (r < 0)
+                *ret = error ? xstrdup(error->text) : NULL;
+        if (state != POOL_NONE && state != POOL_PREPARES)
+                imds_forget(imds, IMDS_POOL_STATE);
+        return state;
 }

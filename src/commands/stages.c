@@ -160,6 +160,10 @@ static void open_imds(Run *run) {
         bool recalls = run_changes_machine(run) && (run->cache || run->options.name == PROGRAM_NODESTRAP);
         if (recalls && kept_read(run->root, kept) >= 0 && kept->answers)
                 imds_recall(run->imds, kept->answers);
+        /* The config phase asks, with its session, and the run phase takes its answer. After a soft reboot
+         * the answer is old. */
+        if (!run->options.skip_config)
+                imds_forget(run->imds, IMDS_POOL_STATE);
 }
 
 /* A boot names files and the metadata service. A command that only reads takes more, but not as nodeadm. */
@@ -337,7 +341,8 @@ static int detect(Run *run) {
                 .turns = run_changes_machine(run) ? run->root : NULL,
                 .storage = !o->skip_run,
                 /* nodeadm always joins */
-                .pool = run->imds && !o->skip_run && o->name == PROGRAM_NODESTRAP,
+                .pool = run->imds && !(o->skip_config && o->skip_run) && o->name == PROGRAM_NODESTRAP,
+                .joins = !o->skip_run,
                 .disks_timeout_usec = waits ? DISKS_USEC : 0,
                 .volumes_timeout_usec = waits ? VOLUMES_USEC : 0,
         };

@@ -93,7 +93,9 @@ static void find_eni_limits(const HostOptions *options, Host *h) {
  * join, at full cost and without a sign. A wrong Node of a stopped instance shows as NotReady. */
 static void find_pool(const HostOptions *options, Host *h, Diag *diag) {
         if (options->pool && !h->modelled)
-                h->pool = imds_pool_state(&h->pool_text);
+                h->pool = imds_pool_state(options->imds, &h->pool_text);
+        if (!options->joins)
+                return;
         if (h->pool == POOL_RESUMES)
                 diag_warn(diag, "warm-pool-resumes",
                           "no boot follows %s, so the node joins now, before it is in service; set the pool "

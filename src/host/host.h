@@ -361,6 +361,7 @@ typedef struct HostOptions {            /* of `plan`; NULL: of this machine */
         const Root *turns;              /* Ec2.turns */
         bool storage;                   /* look at the contents of disks to use */
         bool pool;                      /* ask whether a warm pool prepares the instance */
+        bool joins;                     /* this run starts kubelet: warn where that may be wrong */
         uint64_t disks_timeout_usec;    /* wait for expected disks; 0: do not wait */
         uint64_t volumes_timeout_usec;  /* wait for volumes; at least as long */
         uint64_t answer_timeout_usec;   /* wait for all contents together; 0: 40 s */

@@ -13,6 +13,8 @@ is() { with --fault "text=$1@$STATE"; }
 phase() { "${as:-$nodestrap}" init --root "$root" --config-cache "$cache" "$@" >"$tmp/out" 2>"$tmp/err"; code=$?; }
 boot() { machine; phase --skip devices --skip run && phase --skip config; }
 value() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$root/run/nodestrap/status.json" "$1"; }
+asked() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["runs"][sys.argv[2]]["requests"]["imds"])' "$root/run/nodestrap/status.json" "$1"; }
+tag() { cp "$fixtures/imds-m5/latest/meta-data/instance-id" "$root/sys/devices/virtual/dmi/id/board_asset_tag"; }
 outcomes() { python3 -c 'import json, sys
 for a in json.load(open(sys.argv[1]))["runs"]["devices,run"]["actions"]:
     if a["id"].startswith(sys.argv[2]): print(a["outcome"])' "$root/run/nodestrap/status.json" "$1"; }
@@ -25,8 +27,14 @@ status() { "$nodestrap" status --root "$root" --exit-code >"$tmp/out" 2>"$tmp/er
 # ---- each state ----
 with && boot
 ok 'an instance in no Auto Scaling group joins' eval 'joins && quiet'
-ok 'which takes one request' sent 1 "GET $STATE 404"
-ok 'in the run phase: with its token, seven at most in a boot' test "$(requests ' imds ')" -le 7
+ok 'which takes one request, of the config phase' sent 1 "GET $STATE 404"
+ok 'on its connection, with its token' eval 'sent 1 PUT && [ "$(grep " imds " "$tmp/log" | grep -o " c[0-9]* " | sort -u | wc -l)" = 1 ]'
+ok 'five in all' same_word "$(requests ' imds ')" 5
+ok 'status counts it' same_word "$(asked config) $(asked devices,run)" '5 0'
+with && machine && phase
+ok 'in one process it is one request, too' eval 'joins && sent 1 "GET $STATE 404" && sent 1 PUT'
+with --user-data "$fixtures/user-data/private-dns-name" --ec2-listen 127.0.0.1:0 && machine && tag && phase --skip devices --skip run && phase --skip config
+ok 'with a name of EC2 a boot sends seven' eval 'joins && same_word "$(requests " imds ")" 7 && sent 1 "ec2 "'
 for state in InService Standby Detached Terminated; do
         is $state && boot
         ok "$state: the node joins" eval 'joins && quiet'
@@ -82,7 +90,7 @@ ok 'a plan on that machine has the step' eval 'tr -s " \n" " " <"$tmp/out" | gre
 "$nodestrap" plan --instance-type p5.48xlarge -c "file://$tmp/data" >"$tmp/out" 2>&1
 ok 'a plan for a type has none' eval '! grep check-pool "$tmp/out"'
 with --fault "text=InService@$STATE" && phase --skip config
-ok 'an init after that, in service: the node joins' joins
+ok 'an init after that, in service: the node joins' eval 'same_word "$code" 0 && [ -e "$root/$TURN" ] && sent 1 "GET $STATE 200"'
 ok 'status says nothing of the pool' eval 'status && ! grep "warm pool" "$tmp/out"'
 is Warmed:Stopped && phase --skip config
 ok 'back in the pool, a node that has joined stays' eval 'same_word "$code" 0 && [ -e "$root/$TURN" ] && same_word "$(value text)" None'
@@ -96,7 +104,14 @@ with --fault "text=Warmed:Stopped*1@$STATE" && boot
 ok 'it leaves its group: the node joins' eval 'same_word "$code" 0 && [ -e "$root/$TURN" ]'
 with --fault "text=Warmed:Stopped*1@$STATE" --fault "status=503@$STATE" && boot
 ok 'no answer the second time: the first one holds' stays_down
-machine && with && phase --skip devices --skip run && is Warmed:Stopped && phase --skip config
-ok 'only the run phase counts' stays_down
+with --fault "status=500@$STATE" && machine && phase --skip devices --skip run
+ok 'no answer in the config phase: no warning yet' quiet
+is Warmed:Stopped && phase --skip config
+ok 'then the run phase asks' stays_down
+is Warmed:Stopped && boot && is InService && phase --skip devices --skip run && phase --skip config
+ok 'a soft reboot after it asks again: the node joins' joins
+machine && is InService && phase --skip devices --skip run && phase --skip config && rm "$root/$TURN" && is Warmed:Stopped &&
+        phase --skip devices --skip run && phase --skip config
+ok 'and so it does on the way back' stays_down
 
 done_testing

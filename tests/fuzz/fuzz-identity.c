@@ -21,7 +21,8 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
         return 0;
 }
 
-PoolState imds_pool_state(char **ret) {
+PoolState imds_pool_state(Imds *imds, char **ret) {
+        (void)imds;
         *ret = NULL;
         return POOL_NONE;
 }

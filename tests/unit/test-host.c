@@ -43,7 +43,8 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
 static PoolState pool_state;
 static const char *pool_text;
 
-PoolState imds_pool_state(char **ret) {
+PoolState imds_pool_state(Imds *imds, char **ret) {
+        (void)imds;
         *ret = xstrdup_or_null(pool_text);
         return pool_state;
 }
@@ -623,17 +624,18 @@ TEST(a_warm_pool_is_asked_for_where_it_matters) {
                 { POOL_RESUMES, "Warmed:Running", "warm-pool-resumes" },
                 { POOL_UNKNOWN, "no answer", "warm-pool-unknown" },
         };
-        for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+        for (size_t i = 0; i < 3 * ARRAY_SIZE(cases); i++) {
                 RUN(r, "m5-large");
                 Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
-                size_t c = i / 2;
+                size_t c = i / 3;
                 pool_state = cases[c].state;
                 pool_text = cases[c].text;
                 r.options.imds = &imds;
-                r.options.pool = i % 2;
+                r.options.pool = i % 3;         /* 1: in the config phase, 2: in the run phase */
+                r.options.joins = i % 3 == 2;
                 run_ok(&r);
-                ASSERT_EQ(r.host->pool, i % 2 ? cases[c].state : POOL_NONE);
-                bool warns = i % 2 && cases[c].warning;
+                ASSERT_EQ(r.host->pool, i % 3 ? cases[c].state : POOL_NONE);
+                bool warns = i % 3 == 2 && cases[c].warning;
                 ASSERT_EQ(diag_count(&r.diag, true), warns);
                 if (warns)
                         ASSERT_STREQ(r.diag.items[0].code, cases[c].warning);
