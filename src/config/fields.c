@@ -111,7 +111,8 @@ static const Field containerd_fields[] = {
           AT(FREE, containerd.base_runtime_spec),
           NODEADM("{\"process\": {\"rlimits\": [{\"type\": \"RLIMIT_NOFILE\", \"soft\": 65536, "
                   "\"hard\": 1048576}]}}") },
-        { FIELD("prePull", "Images that containerd pulls while kubelet starts, which does not wait for them."),
+        { FIELD("prePull",
+                "Images that containerd pulls while kubelet starts, which does not wait for them."),
           .fields = image_item, AT(LIST, containerd.pre_pull),
           OURS("[\"123456789012.dkr.ecr.us-west-2.amazonaws.com/training:7\"]") },
         {}

@@ -44,7 +44,7 @@ struct Field {
         const char *fallback;           /* the default as text, of a string or an integer */
         /* into: the member of Config; never fails behind config_validate() */
         void (*bind)(const Field *f, const json_t *value, void *into);
-        /* For the schema alone, which tests/helpers/schema-tool.c makes: the program would be 15 kB longer. */
+        /* For the schema alone (tests/helpers/schema-tool.c). The program would be 15 kB longer. */
 #ifdef FIELD_TEXTS
 #define DOC(text) text
         const char *doc;                /* one line */

@@ -386,8 +386,8 @@ static const char *hidden_metrics(const KubeletGiven *g) {
 typedef struct Judge { const KubeletGiven *given; KubeletTell *tell; void *context; bool good; } Judge;
 
 /* The message names the first key that the user sets. whole: the rest of the NodeConfig may mend it. */
-static void judge(Judge *j, const char *key, const char *other, const char *(*fault_of)(const KubeletGiven *g),
-                  bool whole) {
+static void judge(Judge *j, const char *key, const char *other,
+                  const char *(*fault_of)(const KubeletGiven *g), bool whole) {
         _cleanup_(text_done) Text room = {};
         KubeletGiven its = *j->given;
         its.key = key;

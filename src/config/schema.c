@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The two schemas of conf/, packed: no boot needs them or the texts in them. tests/helpers/schema-tool.c makes
- * them from the field table. */
+ * The two schemas of conf/, packed: no boot needs them or the texts in them. tests/helpers/schema-tool.c
+ * makes them from the field table. */
 #include "config/fields.h"
 
 #include "base/json.h"

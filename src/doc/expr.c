@@ -73,7 +73,7 @@ static Expr *expr_new(ExprParser *p, ExprKind kind, const char *at, const char *
 
 static int set_arg(ExprParser *p, Expr *e, size_t i, Expr *arg) {
         e->args[i] = arg;
-        /* Every argument exists: only parse_list() is called without one, for a call with no value before it. */
+        /* Every argument exists: only parse_list() knows none, for a call with no value before it. */
         e->height = MAX(e->height, arg->height + 1); /* NOLINT(clang-analyzer-core.NullDereference) */
         if (e->height > EXPR_MAX_HEIGHT)
                 return expr_fail(p->error, e->at, "more than %u operators in each other or in a row",

@@ -206,7 +206,8 @@ int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag) {
         _cleanup_(builder_done) Builder builder = { .at = blob->at, .diag = &found,
                                                     .max_nodes = blob->max_nodes };
         Reader reader = { .next = blob->data + start, .end = blob->data + blob->size, .builder = &builder,
-                          .counted = blob->data + start, .at = { MAX(blob->at.line, 1u), 1 + blob->at.column } };
+                          .counted = blob->data + start,
+                          .at = { MAX(blob->at.line, 1u), 1 + blob->at.column } };
         int r = read_value(&reader);
         text_done(&reader.text);
         skip_whitespace(&reader);

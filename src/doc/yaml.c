@@ -228,7 +228,8 @@ static void finish_document(Builder *b, Documents *documents) {
 }
 
 static int handle_event(Builder *b, const Blob *blob, const yaml_event_t *e, Documents *documents) {
-        Mark at = { source_line(blob, e->start_mark.line), (unsigned)e->start_mark.column + 1 + blob->at.column };
+        Mark at = { source_line(blob, e->start_mark.line),
+                    (unsigned)e->start_mark.column + 1 + blob->at.column };
         switch (e->type) {
         case YAML_SCALAR_EVENT:
                 return builder_scalar(b, at, is_plain(e), block_of(e), (const char *)e->data.scalar.value,

@@ -84,8 +84,8 @@ static void search_bootstrappers(const Look *l) {
         }
         Check *c = TELL(l->checks, held ? CHECK_WARNING : CHECK_FAILED, "bootstrappers",
                         "nodeadm and nodestrap", list, NULL, "both are enabled; %s: systemctl disable %s",
-                        held ? "drop-ins of nodestrap let only one of them set up the node, and an update may "
-                               "change which"
+                        held ? "drop-ins of nodestrap let only one of them set up the node, and an update "
+                               "may change which"
                              : "drop-ins of nodestrap are missing, so both set up the node in one boot",
                         list);
         c->cause = held ? CAUSE_NONE : CAUSE_INIT;

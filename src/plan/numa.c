@@ -96,7 +96,8 @@ static void check_topology_manager(const Numa *n) {
         } else if (n->nodes > NODES_TO_COMBINE && !version_at_least(n->host->kubelet_version, 1, 36))
                 diag_warn_at(n->warnings, "numa-stall", NULL, path,
                              "pods that ask for devices stay Pending: before 1.36 kubelet tries each "
-                             "combination of the %zu NUMA nodes. %stopologyManagerPolicy none", n->nodes, advice(n));
+                             "combination of the %zu NUMA nodes. %stopologyManagerPolicy none",
+                             n->nodes, advice(n));
 }
 
 void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t *settings) {

@@ -121,7 +121,8 @@ static void add_escaped(Text *t, const char *text, const char *special) {
 static void add_row(Text *t, const Action *a, bool critical) {
         _free_ char *what = what_of(a), *why = why_of(a);
         const char *code = what[strcspn(what, "`\\")] ? "" : "`";
-        text_add(t, "| %s | %s | %s | %s", critical ? ">" : "", a->group, action_type_to_string(a->type), code);
+        text_add(t, "| %s | %s | %s | %s", critical ? ">" : "", a->group, action_type_to_string(a->type),
+                 code);
         add_escaped(t, what, *code ? "|" : SPECIAL);
         text_add(t, "%s | ", code);
         add_escaped(t, why, SPECIAL);
@@ -153,7 +154,8 @@ static void add_findings(Text *t, const Diag *findings, bool markdown) {
                 const char *kind = d->warning ? "warning" : "error";
                 _free_ char *line =
                         xasprintf("%s%s%s%s%s [%s]", d->where ?: "", d->where ? ": " : "", d->path ?: "",
-                                  d->path ? ": " : "", d->text, d->code ?: d->warning ? kind : cause_word(d->cause));
+                                  d->path ? ": " : "", d->text,
+                                  d->code ?: d->warning ? kind : cause_word(d->cause));
                 if (!markdown) {
                         add_paragraph(t, "  * ", line);
                         continue;

@@ -59,7 +59,7 @@ int cri_call(Channel *c, const char *method, const Text *frame, uint64_t deadlin
         SET(URL, url);
         SET(UNIX_SOCKET_PATH, c->socket);
         SET(PROXY, "");
-        SET(FORBID_REUSE, 1L);          /* libcurl 7.88 cannot use such a connection twice (curl/curl#10634) */
+        SET(FORBID_REUSE, 1L);          /* libcurl 7.88 cannot use it twice (curl/curl#10634) */
         SET(HTTPHEADER, longer ?: list);
         SET(POSTFIELDSIZE, (long)frame->size);
         SET(POSTFIELDS, frame->data);
