@@ -45,7 +45,7 @@ FREE = {
 BROKEN = {'instance': {'sysctl': {'net.ipv4.tcp_congestion_control': 'CANARY-sysctl'}},
           'containerd': {'config': 'imports = ["/CANARY-broken.toml"]\n'}}
 # Addresses, paths, sizes and names, which are checked, or say where a node is rather than what it knows.
-STRUCTURED = ('cluster.', 'instance.localStorage.', 'instance.storage.volumes', 'instance.hugePages.', 'instance.network.',
+STRUCTURED = ('cluster.', 'containerd.prePull', 'instance.localStorage.', 'instance.storage.volumes', 'instance.hugePages.', 'instance.network.',
               'accelerator.nvidia.fabric.timeout', 'accelerator.nvidia.proveTimeout', 'accelerator.nvidia.imex.nodes', 'accelerator.nvidia.mig')
 
 
