@@ -54,7 +54,7 @@ static int ask_containerd(Work *w, Found *ret) {
         _free_ char *filter = xasprintf("name==%s", a->with), *table = NULL, *row = NULL,
                     *bare = xstrndup(a->with, strcspn(a->with, ":")),
                     *second = xasprintf("name==%s", bare), *other = NULL,
-                    *what = xasprintf("containerd cannot be asked for the image %s", a->with);
+                    *what = xasprintf("containerd cannot tell if it has the image %s", a->with);
         _strv_ char **argv = images(a, command("ls", filter, second, NULL));
         bool unpacked = true;
         int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);

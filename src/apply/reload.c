@@ -67,7 +67,7 @@ static void warn(Work *w, const char *file, const char *why) {
 
 static int reload(Work *w, const char *file, const char *now) {
         _strv_ char **modules = NULL, **seen = NULL;
-        work_progress(w, "%s has other options than the loaded driver: loading the driver again", file);
+        work_progress(w, "the loaded driver runs with other options than %s sets: loading it again", file);
         add_users(w, DRIVER, &seen, &modules);
         bool noted = holders_note(w, modules);
         if (noted)

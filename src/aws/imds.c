@@ -266,13 +266,13 @@ static int report_failure(const Imds *i, int r, const char *path, unsigned reque
         if (r == -EINTR)
                 return diag_error(diag, r, CAUSE_INTERRUPTED,
                                   "stopped by %s while asking the instance metadata service at %s for "
-                                  "/latest/%s, %u requests in %.1f s; nothing was changed",
+                                  "/latest/%s, after %u requests in %.1f s; nothing was changed",
                                   stop_name(stop_signal()), i->url.authority, path, requests,
                                   (double)usec / USEC_PER_SEC);
         return diag_error(diag, r, CAUSE_IMDS,
-                          "no usable answer from the instance metadata service at %s for /latest/%s, %u "
-                          "requests in %.1f s; the last one: %s. Check the network of this instance and its "
-                          "metadata options%s",
+                          "no usable answer from the instance metadata service at %s for /latest/%s "
+                          "after %u requests in %.1f s; the last one: %s. Check the network of this "
+                          "instance and its metadata options%s",
                           i->url.authority, path, requests, (double)usec / USEC_PER_SEC, why,
                           elsewhere(path));
 }

@@ -287,8 +287,8 @@ static int report_exhaustion(const Asking *a, unsigned attempts, uint64_t usec, 
                            : xstrdup("");
         int r = a->hopeless ? -EKEYREJECTED : a->reached ? -ETIMEDOUT : -EHOSTUNREACH;
         return diag_error(diag, r, q->service->cause,
-                          "no usable answer from %s at %s to %s, %u requests in %.1f s; the last one: %s. "
-                          "%s%s",
+                          "no usable answer from %s at %s to %s after %u requests in %.1f s; the last one: "
+                          "%s. %s%s",
                           q->service->name, a->endpoint.host, q->action, attempts,
                           (double)usec / USEC_PER_SEC, a->why, a->advice, instead);
 }

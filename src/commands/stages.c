@@ -205,7 +205,8 @@ static int unwrap(Run *run, Blob *b) {
                 return r;
         if (from->chosen)
                 return diag_error_in(&run->diag, -EINVAL, CAUSE_USAGE, b->at.source,
-                                     "another NodeConfig for a node of its own; give this file alone");
+                                     "contains the NodeConfig of another node; run the command for each "
+                                     "file on its own");
         from->wrapped = file;
         file = (WrappedFile){};
         from->turns = b->choice ? 1 : from->wrapped.n;

@@ -393,7 +393,7 @@ static bool read_table(const Reading *r, const char *section, const json_t *tabl
                         Reading inner = *r;
                         inner.certain = r->certain && is_for_all(r->given, &row);
                         if (streq(row.key, "options"))  /* read when a pod starts */
-                                inner.then = "; otherwise no pod of it starts";
+                                inner.then = "; otherwise no pod of this runtime starts";
                         good = read_value(&inner, &row, value, &own) && good;
                 }
         }

@@ -157,6 +157,8 @@ void merge_finish(Merge *m, Diag *diag) {
         }
         diag_error_at(diag, r, r == -E2BIG ? CAUSE_LIMIT : CAUSE_INVALID,
                       origins_find(&m->origins, TOML_PATH), TOML_PATH, "cannot be written as TOML%s",
-                      r == -E2BIG ? ": its table names are too long to repeat them so often" : "");
+                      r == -E2BIG ? ": each table repeats the names of the tables above it, and the text "
+                                    "becomes too long; shorten those names"
+                                  : "");
         origins_fail(&m->origins, TOML_PATH);
 }

@@ -76,7 +76,7 @@ static int look_at_recovery(Look *l) {
         else if (actions[action].word)
                 FOUND(l, actions[action].word, action != NVML_RECOVERY_DOMAIN,
                       "the driver says: %s before %s", actions[action].text,
-                      action == NVML_RECOVERY_DOMAIN ? "jobs run across trays again; see IMEX on each "
+                      action == NVML_RECOVERY_DOMAIN ? "jobs run across trays again; check IMEX on each "
                                                        "tray (nvidia-imex-ctl -N)"
                                                      : "it can be used; " REPLACE);
         return code;

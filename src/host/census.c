@@ -6,7 +6,9 @@
 #include "base/str.h"
 
 /* A node cannot bring back a device that its bus does not show. */
-#define ADVICE "stop and start the instance, which gives it another machine, or replace it"
+#define ADVICE \
+        "stop and start the instance, which moves it to another host and empties its instance stores, or " \
+        "replace it"
 
 typedef enum PartKind { PART_GPU, PART_NVSWITCH, PART_CONNECTX, PART_NEURON, PART_EFA } PartKind;
 static const struct CountedPart {

@@ -125,7 +125,7 @@ static int ask_document(Imds *imds, Host *h, Diag *diag) {
         json_t *document = json_loadb(text, size, 0, &e);
         if (!document)
                 return diag_error_in(diag, -EBADMSG, CAUSE_IMDS, "instance identity document",
-                                     "it is not JSON: line %d of %zu bytes", e.line, size);
+                                     "it is not JSON: error in line %d (%zu bytes in all)", e.line, size);
         for (size_t k = 0; k < ARRAY_SIZE(facts) && r >= 0; k++) {
                 const char *s = fact_string(document, facts[k].document);
                 char **slot = fact_slot(h, &facts[k]);

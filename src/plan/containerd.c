@@ -371,7 +371,9 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
                 if (r < 0)
                         return diag_error_at(diag, r, CAUSE_INVALID, NULL, "spec.containerd.config",
                                              "cannot be written as TOML: %s",
-                                             r == -E2BIG ? "its table names are too long to repeat"
+                                             r == -E2BIG ? "each table repeats the names of the tables "
+                                                           "above it, and the text becomes too long; "
+                                                           "shorten those names"
                                                          : "remove any null from it");
         }
         _free_ char *why =

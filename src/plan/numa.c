@@ -69,7 +69,8 @@ static char *option_text(const Numa *n) {
         return xasprintf("%s topologyManagerPolicyOptions {max-allowable-numa-nodes: \"%zu\"}%s",
                          known ? ", or" : "; from 1.31 on kubelet accepts", n->nodes,
                          slow && !version_at_least(version, 1, 36)
-                                 ? ", but before 1.36 pods that ask for devices then stay Pending"
+                                 ? ", but with Kubernetes before 1.36, pods that ask for devices then stay "
+                                   "Pending"
                                  : "");
 }
 

@@ -201,8 +201,8 @@ static bool is_refused(Stores *s, const StorageBind *bind) {
         if (!fault)
                 return false;
         diag_error_at(s->diag, -EINVAL, CAUSE_MOUNT, NULL, bind->given,
-                      "%s: its content must move to the instance stores; set another path, or name %s in "
-                      "spec.instance.localStorage.disabledMounts", fault, bind->word);
+                      "%s; nodestrap would move its content to the instance stores, so set another path, or "
+                      "name %s in spec.instance.localStorage.disabledMounts", fault, bind->word);
         return s->refused = true;
 }
 

@@ -179,8 +179,8 @@ static void check_target(Stores *s, const Volume *v, const BindStep *step, const
                               "that mount, or the volume from the NodeConfig",
                               path, label, v->device);
         else if (unfit)
-                stores_refuse(s, CAUSE_MOUNT, "%s %s, but must show the volume %s: move it away", path,
-                              unfit, v->device);
+                stores_refuse(s, CAUSE_MOUNT, "%s %s, but the volume %s belongs there: move %s away",
+                              path, unfit, v->device, path);
         else if (!refuse_mounts_below(s, path, dir) && dir && dir->read_only &&
                  (dir->kind == DIRECTORY_MISSING || !dir->empty))
                 stores_refuse(s, CAUSE_MOUNT,

@@ -313,7 +313,7 @@ static void list_read(Reader *r, const char *list) {
         _free_ char *text = NULL, *release = NULL;
         int e = root_read(r->root, list, LIST_MAX, &text, NULL);
         if (e < 0) {
-                log_line_errno(LOG_NOTICE, e, "%s cannot be read, so nothing of it is read ahead", list);
+                log_line_errno(LOG_NOTICE, e, "%s cannot be read, so nothing is read ahead from it", list);
                 return;
         }
         (void)!root_read_line(r->root, "/proc/sys/kernel/osrelease", &release);

@@ -68,9 +68,10 @@ static int serials_read(const Root *root, json_t **ret) {
 
 static int report_unreadable(int r, Diag *diag) {
         return diag_error(diag, r, CAUSE_DOWNGRADE,
-                          SERIALS_FILE ": cannot read the serials applied last (%s), so an older "
-                                       "configuration could pass for a newer one; remove it only if that is "
-                                       "safe", r == -EBADMSG ? "it holds something else" : strerror(-r));
+                          SERIALS_FILE ": cannot read this record of serials (%s); without it "
+                                       "nodestrap would accept an older signed configuration. If you accept "
+                                       "that once, remove the file and run nodestrap init again",
+                          r == -EBADMSG ? "it holds something else" : strerror(-r));
 }
 
 static int check_serial(const Signature *s, const json_t *serials, Diag *diag) {

@@ -30,7 +30,7 @@ judge() {
         cp "$dir/err" "$dir/out" "$dir/before" "$dir/after" "$tmp"
         root=$dir/root code=$(cat "$dir/code")
         ok "$2 for ever" fails "$3" "$4" "$5"
-        ok "$2 for ever: the address, the path, the requests, the time" grep -qE "at 127.0.0.1:[0-9]+ for /latest/$6, [0-9]+ requests in ${8:-([6-9][0-9]|[1-9][0-9][0-9])}\.[0-9] s; the last one: " "$tmp/err"
+        ok "$2 for ever: the address, the path, the requests, the time" grep -qE "at 127.0.0.1:[0-9]+ for /latest/$6 after [0-9]+ requests in ${8:-([6-9][0-9]|[1-9][0-9][0-9])}\.[0-9] s; the last one: " "$tmp/err"
         ok "$2 for ever: what was seen last, and what next" says_last "$7. Check the network of this instance and its metadata options"
 }
 if [ "$long" ]; then

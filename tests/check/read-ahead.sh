@@ -75,7 +75,7 @@ rm "$root/run/nodestrap/kubelet-may-start"; pressure 99.00
 stopped() { "$program" --root "$root" /list 2>"$tmp/err" & sleep 0.3; kill $!; wait $!; }
 ok 'it ends well when it is stopped' eval 'stopped && [ "$(member ended)" = stopped ]'
 pressure 0.00; rm "$root/list"
-ok 'a list that is not there is no failure' eval 'reads && says "/list cannot be read, so nothing of it is read ahead: No such file or directory" && [ "$(member ended)" = done ]'
+ok 'a list that is not there is no failure' eval 'reads && says "/list cannot be read, so nothing is read ahead from it: No such file or directory" && [ "$(member ended)" = done ]'
 ok 'without a list there is something to be said' eval '! "$program" 2>"$tmp/err"; says "^usage: nodestrap-read-ahead"'
 
 # ---- what status says of it ----

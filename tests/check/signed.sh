@@ -125,7 +125,7 @@ mkdir -p "$tmp/bin" && ln -sf "$(realpath "$nodestrap")" "$tmp/bin/nodeadm"
 cp "$tmp/config" "$tmp/user-data"; "$tmp/bin/nodeadm" config check --root "$root" >"$tmp/out" 2>"$tmp/err"; code=$?
 ok "so does nodeadm's name" same_word "$code" 11
 echo '{"user-data":"5"}' >"$root$serials"; cp "$tmp/fifth" "$tmp/user-data"; boot
-ok 'serials that cannot be read' refused EDOWNGRADE validate "$serials: cannot read the serials applied last"
+ok 'serials that cannot be read' refused EDOWNGRADE validate "$serials: cannot read this record of serials"
 rm "$root$serials"; boot
 ok 'without them it is taken' taken
 sign --serial 6; boot

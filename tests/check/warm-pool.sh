@@ -45,7 +45,7 @@ for state in Warmed:Stopped Warmed:Terminated; do
 done
 for state in Warmed:Running Warmed:Hibernated; do
         is $state && boot
-        ok "$state: the node joins, with a warning" eval 'joins && warned warm-pool-resumes "no boot follows $state, so the node joins now"'
+        ok "$state: the node joins, with a warning" eval 'joins && warned warm-pool-resumes "an instance in $state does not boot again before it enters service, so the node joins now"'
 done
 is Warmed:Sleeping && boot
 ok 'a word that nobody knows: the node joins, with a warning' eval 'joins && warned warm-pool-unknown "the target lifecycle state \"Warmed:Sleeping\" is not known; the node joins"'
@@ -54,8 +54,8 @@ ok 'no word: the same' eval 'joins && warned warm-pool-unknown "the target lifec
 with --fault "big=4194304@$STATE" && boot
 ok 'a long one is cut' eval 'joins && warned warm-pool-unknown "the target lifecycle state \"########################################\" is not known"'
 with --fault "status=500@$STATE" && boot
-ok 'an error for ever: the node joins, with the reason' eval 'joins && warned warm-pool-unknown "no usable answer from the instance metadata service at $imds for $STATE, " && grep -qF "the last one: HTTP 500" "$tmp/err"'
-ok 'what next' warned warm-pool-unknown "no usable answer from the instance metadata service at $imds for $STATE, $(grep -oE '[0-9]+ requests in [0-9.]+ s' "$tmp/err" | head -1); the last one: HTTP 500. Check the network of this instance and its metadata options; the node joins. If a warm pool prepares the instance, run kubectl delete node NAME when it has stopped"
+ok 'an error for ever: the node joins, with the reason' eval 'joins && warned warm-pool-unknown "no usable answer from the instance metadata service at $imds for $STATE after " && grep -qF "the last one: HTTP 500" "$tmp/err"'
+ok 'what next' warned warm-pool-unknown "no usable answer from the instance metadata service at $imds for $STATE after $(grep -oE '[0-9]+ requests in [0-9.]+ s' "$tmp/err" | head -1); the last one: HTTP 500. Check the network of this instance and its metadata options; the node joins. If a warm pool prepares the instance, run kubectl delete node NAME when it has stopped"
 with --fault "status=500*2@$STATE" --fault "text=Warmed:Stopped@$STATE" && boot
 ok 'an error that passes: kubelet stays down' stays_down
 begin=$SECONDS; with --fault "silent@$STATE" && boot; took=$((SECONDS - begin))

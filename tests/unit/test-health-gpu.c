@@ -110,7 +110,7 @@ TEST(recovery_actions) {
         FINDS("recovery 1 3\n", SECOND "drain-p2p!");
         FINDS("recovery 1 4\n", SECOND "drain-and-reset!");
         FINDS("recovery 1 5\n", SECOND "recover-domain");
-        SAYS("recovery 1 5\n", "recover the IMEX domain of the rack before jobs run across trays again; see IMEX");
+        SAYS("recovery 1 5\n", "recover the IMEX domain of the rack before jobs run across trays again; check IMEX");
         FINDS("recovery 1 6\n", SECOND "bus-reset!");
         FINDS("recovery 1 7\n", SECOND "system-reboot!");
         FINDS("recovery 1 8\n", SECOND "recovery-unknown");

@@ -322,7 +322,7 @@ TEST(places_that_are_taken) {
         ASSERT_REFUSED(m, "/data must move to the volume, but is in use: 1 mount is below it");
         m->s.host.storage.n_mounts = 0;
         directory(m, "/data")->kind = DIRECTORY_NO_DIRECTORY;
-        ASSERT_REFUSED(m, "/data is not a directory, but must show the volume");
+        ASSERT_REFUSED(m, "/data is not a directory, but the volume");
         directory(m, "/data")->kind = DIRECTORY_MISSING;
         directory(m, XVDB)->empty = false;
         ASSERT_REFUSED(m, XVDB " is not empty");

@@ -76,5 +76,5 @@ check_import_for_soci() {
         snapshotter=soci
         try "a SOCI that is not there fails the step" fails 50 "$archive cannot be imported for the snapshotter soci" soci
         systemctl stop containerd
-        try "so does a containerd that does not run" fails 50 "containerd cannot be asked for the image $image: ctr exited with status 1" import
+        try "so does a containerd that does not run" fails 50 "containerd cannot tell if it has the image $image: ctr exited with status 1" import
 }
