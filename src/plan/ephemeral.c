@@ -97,7 +97,7 @@ uint64_t ephemeral_bytes(const Plan *plan, const Config *config, const Host *hos
             place->size > 0)
                 return place->size;
         *ret_doubt = kubelet->given ? "the user moved the kubelet directory"
-                                     : "the file system of " KUBELET_DIR " was not examined";
+                                     : "this plan cannot see the file system of " KUBELET_DIR;
         if (!mount)
                 return 0;
         uint64_t device = device_bytes(plan, config, host, mount);

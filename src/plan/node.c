@@ -112,7 +112,9 @@ static void add_memory(Expected *e, const Config *config, const Host *host) {
         uint64_t bytes = host->memory_bytes > 0 ? host->memory_bytes : UINT64_MAX;
         Resource *r = add(e, xstrdup("memory"), bytes, true);
         if (host->memory_bytes == 0)
-                r->doubt = "the table of instance types lacks the memory size";
+                r->doubt = host->type ? "the table of instance types lacks the memory size"
+                                    : "the table of instance types lacks the memory size; give "
+                                      "--instance-type-file";
         else if (shared && !there)
                 r->doubt = "at least: GPU memory joins it when the driver loads";
         else if (strv_contains(host->assumed, "memoryBytes"))

@@ -43,8 +43,12 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
                          host->type && *host->type->gpu_model ? ", " : "",
                          gpu_class_to_string(host->gpus.class));
         add_count(t, host->neuron.count, "Neuron device");
-        add_count(t, host_efa(host), "EFA device");
-        if (host_efa(host) > 0 && !host_efa_is_known(host))
+        bool efa = host_efa(host) > 0, known = host_efa_is_known(host);
+        if (efa && known && strv_contains(host->assumed, "efa"))
+                text_add(t, ", up to %u EFA device%s", host_efa(host), host_efa(host) == 1 ? "" : "s");
+        else
+                add_count(t, host_efa(host), "EFA device");
+        if (efa && !known)
                 text_add(t, " assumed");
         add_count(t, host_instance_stores(host), "instance store");
         add_count(t, host->n_nics, "network interface");
@@ -83,9 +87,9 @@ static char *what_of(const Action *a) {
 static char *why_of(const Action *a) {
         Text why = {};
         if (a->secret && action_is(a, ACTION_OF_FILES))
-                text_add(&why, "[%04o, not shown] ", (unsigned)a->file.mode);
+                text_add(&why, "[%04o, secret] ", (unsigned)a->file.mode);
         else if (a->secret && a->with)
-                text_add(&why, "[not shown] ");
+                text_add(&why, "[secret] ");
         if (a->live != LIVE_NONE)
                 text_add(&why, "[%s%s%s] ", live_to_string(a->live), a->live_why ? ": " : "",
                          a->live_why ?: "");

@@ -125,19 +125,13 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
         bool taint = config->failure_policy == FAILURE_JOIN_TAINTED,
              label = config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY &&
                      plan_find(plan, FABRIC_ID);
-        static const char *const why[] = {
-                [FAILURE_HOLD] = "clear earlier taint; failed steps keep kubelet stopped",
-                [FAILURE_JOIN_TAINTED] = "taint if a device step failed",
-                [FAILURE_REBOOT] = "clear earlier taint; a hardware failure reboots once",
-                [FAILURE_POWER_OFF] = "clear earlier taint; a hardware failure powers off",
-        };
         Action *a = plan_add(plan, ACTION_TAINT_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
-                             why[plan->as_nodeadm && !taint ? FAILURE_HOLD : config->failure_policy]);
+                             taint ? "taint if a device step failed" : "remove the taint of an earlier run");
         if (label) {
                 a->node.clique = true;
                 a->with = xstrdup(taint ? CLIQUE_KEY " " TAINT_KEY : CLIQUE_KEY);
                 RENEW(a->why, xstrdup(taint ? "label the fabric clique; taint after a failure"
-                                            : "add a fabric clique label, but no taint"));
+                                            : "label the Node with its fabric clique"));
                 if (!taint)
                         action_after(a, FABRIC_ID);
         }
@@ -155,7 +149,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_NODE, PHASE_RUN, "kubelet", TAINT_KEY,
-                             "after failure, refuse untainted Node of this instance");
+                             "after device failure: fail if Node lacks taint");
         a->with = xstrdup(host->instance.id);
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_unit(&plan->actions[i], "kubelet.service"))
@@ -163,10 +157,16 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         after_devices(plan, a, false);
 }
 
-static void plan_turn(Plan *plan, const char *forget, bool tainted) {
+static void plan_turn(Plan *plan, const char *forget, FailurePolicy policy) {
+        static const char *const why[] = {
+                [FAILURE_HOLD] = "let kubelet start after every step succeeds",
+                [FAILURE_JOIN_TAINTED] = "let kubelet start after storage and containerd steps",
+                [FAILURE_REBOOT] = "let kubelet start; a hardware failure reboots once",
+                [FAILURE_POWER_OFF] = "let kubelet start; a hardware failure powers off",
+        };
+        bool ours = !plan->as_nodeadm || policy == FAILURE_JOIN_TAINTED;
         Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN,
-                                 tainted ? "let kubelet start after storage and containerd steps"
-                                         : "let kubelet start after every step succeeds", "", 0644);
+                                 why[ours ? policy : FAILURE_HOLD], "", 0644);
         if (plan_find(plan, "import-image:" SANDBOX_ARCHIVE))
                 action_after(turn, "import-image:" SANDBOX_ARCHIVE);
         action_after(turn, "start-unit:containerd.service");
@@ -174,7 +174,7 @@ static void plan_turn(Plan *plan, const char *forget, bool tainted) {
         action_after(turn, "write-file:" MOUNTS_READY);
         action_after(turn, "taint-node:" TAINT_FILE);
         action_after(turn, forget);
-        after_devices(plan, turn, !tainted);
+        after_devices(plan, turn, policy != FAILURE_JOIN_TAINTED);
         /* A taint tolerates failed devices, not failed files: steps that need such a file have no result. */
         for (size_t i = 0; i < plan->n; i++)
                 for (char **id = plan_is_device_step(&plan->actions[i]) ? plan->actions[i].after : NULL;
@@ -209,7 +209,7 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
         plan_check_node(plan, config, host);
         plan_taint(plan, config, host);
         const char *forget = plan_state(plan, config, host);
-        plan_turn(plan, forget, config->failure_policy == FAILURE_JOIN_TAINTED);
+        plan_turn(plan, forget, config->failure_policy);
         Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service",
                                     "start last, because this registers the node",
                                     "start-unit:containerd.service");

@@ -92,7 +92,7 @@ ok "the text holds no secret" silent plan
 ok "the JSON holds no secret" silent planned
 ok "the debug log holds no secret" silent plan --development
 sed -i "/^    environment:/i\    sysctl: {kernel.domainname: $canary-sysctl}" "$tmp/node.yaml"
-ok "nor do they with a sysctl that is one" eval 'silent plan && grep -q "kernel.domainname  *\[not shown\]" "$tmp/out" && silent planned'
+ok "nor do they with a sysctl that is one" eval 'silent plan && grep -q "kernel.domainname  *\[secret\]" "$tmp/out" && silent planned'
 ok "who asks for it is shown it" eval 'plan --show-secrets 2>"$tmp/err" | grep -qF "kernel.domainname $canary-sysctl" && planned --show-secrets | of "plan[\"files\"]" | grep -qF "http://me:$canary@"'
 guesses() { # what of a revealed plan tells a guess of a secret right: digests of files, and of what units read
         of '"\n".join(sorted({a[k] for a in plan["actions"] if a.get("revealed") for k in ("sha256", "inputs") if k in a}))'
@@ -101,7 +101,7 @@ planned --show-secrets | guesses >"$tmp/guesses"
 ok "there are digests that one could guess from, of files and of what daemons read" test "$(wc -l <"$tmp/guesses")" -ge 6
 ok "none of them is in the JSON" eval 'planned >"$tmp/out"; ! grep -oFf "$tmp/guesses" "$tmp/out"'
 ok "nor is the size of what is hidden" same "set()" "$(of '{(a["id"], k) for a in plan["actions"] + plan["files"] if a.get("secret") or a.get("content", "") is None for k in ("sha256", "size", "inputs") if k in a}' <"$tmp/out")"
-ok "nor in the text" eval 'plan >"$tmp/out" 2>/dev/null; grep -q "0600, not shown" "$tmp/out" && ! grep -E " bytes|[0-9a-f]{64}" "$tmp/out" | grep -v "^[0-9]* steps. Plan sha256:"'
+ok "nor in the text" eval 'plan >"$tmp/out" 2>/dev/null; grep -q "0600, secret" "$tmp/out" && ! grep -E " bytes|[0-9a-f]{64}" "$tmp/out" | grep -v "^[0-9]* steps. Plan sha256:"'
 ok "under the same id" same "$(planned --show-secrets | id)" "$(planned | id)"
 if [ "$EUID" = 0 ] && chmod 755 "$tmp" && install -m 755 "$nodestrap" "$tmp/nodestrap" && chmod 644 "$tmp/node.yaml" && setpriv --reuid 65534 --clear-groups test -x "$tmp/nodestrap" 2>/dev/null; then
         theirs() { setpriv --reuid 65534 --clear-groups "$tmp/nodestrap" plan -c "$1" --kubelet-version 1.34.2 --containerd-version 2.1.5 --show-secrets "${@:2}" >"$tmp/out" 2>"$tmp/err"; }

@@ -55,9 +55,9 @@ def step(action, critical):
     target = action["target"] + (" " + action["with"] if action.get("with") and not action.get("secret") else "")
     mark = ""
     if action.get("secret") and action["type"] in ("write-file", "update-file"):
-        mark = f"[{action['mode']}, not shown] "
+        mark = f"[{action['mode']}, secret] "
     elif hidden or action.get("secret") and action["type"] in ("set-sysctl", "set-tuning"):
-        mark = "[not shown] "
+        mark = "[secret] "
     live = action.get("live")
     if live:
         mark += f"[{live['state']}{': ' + live['why'] if live.get('why') else ''}] "

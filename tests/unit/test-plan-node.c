@@ -485,7 +485,7 @@ TEST(storage_that_nobody_knows) {
         s.host.kubelet_bytes = 0;
         sample_plan(&s);
         ASSERT_STREQ(node_text(&s, "capacity", "ephemeral-storage"), "");
-        ASSERT_CONTAINS(node_text(&s, "unknown", "ephemeral-storage"), "not examined");
+        ASSERT_CONTAINS(node_text(&s, "unknown", "ephemeral-storage"), "cannot see the file system");
         _free_ char *text = plan_to_text(s.plan);
         ASSERT_CONTAINS(text, "ephemeral-storage    not known: ");
 }
