@@ -21,7 +21,7 @@
 #define STORES 2                /* of a type with instance stores, where no table has their number */
 
 /* Without a source: an invented cluster, and the setting that most steps are for. */
-#define SAMPLE_SOURCE "a plain NodeConfig with localStorage RAID0"
+#define SAMPLE_SOURCE "a minimal NodeConfig with localStorage RAID0"
 typedef struct Doctor {
         Run *run;
         Image image;

@@ -218,7 +218,7 @@ ok "but the toolkit does not" check_is failed program nvidia-ctk
 root=$tmp/other
 rm -f "$root/etc/eks/pause.tar"
 ok "a warning is no failure" doctor 0 --instance-type g6.4xlarge --output json
-ok "none is of the configuration that it brings itself" bash -c '! grep "plain NodeConfig" "$1"' - "$tmp/err"
+ok "none is of the configuration that it brings itself" bash -c '! grep "minimal NodeConfig" "$1"' - "$tmp/err"
 ok "it is told" check_is warning file /etc/eks/pause.tar
 ok "with --strict it is one" doctor 70 --strict --instance-type g6.4xlarge
 ok "and named" says "failed or warn"
