@@ -98,8 +98,8 @@ static void find_pool(const HostOptions *options, Host *h, Diag *diag) {
                 return;
         if (h->pool == POOL_RESUMES)
                 diag_warn(diag, "warm-pool-resumes",
-                          "an instance in %s does not boot again before it enters service, so the node joins "
-                          "now; to join later, set the state of the warm pool to Stopped",
+                          "an instance in %s enters service without another boot, so the node joins now; to "
+                          "join later, set the warm pool state to Stopped",
                           h->pool_text);
         else if (h->pool == POOL_UNKNOWN)
                 diag_warn(diag, "warm-pool-unknown",

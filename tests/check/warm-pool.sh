@@ -45,7 +45,7 @@ for state in Warmed:Stopped Warmed:Terminated; do
 done
 for state in Warmed:Running Warmed:Hibernated; do
         is $state && boot
-        ok "$state: the node joins, with a warning" eval 'joins && warned warm-pool-resumes "an instance in $state does not boot again before it enters service, so the node joins now"'
+        ok "$state: the node joins, with a warning" eval 'joins && warned warm-pool-resumes "an instance in $state enters service without another boot, so the node joins now"'
 done
 is Warmed:Sleeping && boot
 ok 'a word that nobody knows: the node joins, with a warning' eval 'joins && warned warm-pool-unknown "the target lifecycle state \"Warmed:Sleeping\" is not known; the node joins"'
