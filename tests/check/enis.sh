@@ -90,7 +90,7 @@ ok 'an instance id that is none' fails enis 4
 ok 'is refused' says 'EIMDS: /latest/meta-data/instance-id of the instance metadata is not the id of an instance'
 served --fault 'status=500@*/device-number'
 ok 'a service that breaks' fails enis 4
-ok 'is named, with the path' says 'device-number, '
+ok 'is named, with the path' says 'device-number after '
 
 # ---- the tag, of EC2 ----
 ID=i-0123456789abcdef0 MAC=02:00:00:00:00:01 TAG=node.k8s.amazonaws.com/no_manage
