@@ -104,11 +104,12 @@ nodestrap config check \-\-strict user\-data
 .fi
 .RE
 .SS Larger than 16 KiB
-EC2 accepts at most 16 KiB of user data, counted before base64 encoding. There
-are two ways to need less.
+EC2 accepts at most 16 KiB of user data, counted before base64 encoding. If
+yours is larger, do one of these.
 .PP
-Compress the whole file. nodestrap, nodeadm and cloud\-init read gzip. The AWS
-CLI encodes the bytes of a file for an instance. A launch template needs base64:
+Compress the whole file. nodestrap, nodeadm and cloud\-init read gzip. For an
+instance the AWS CLI encodes the bytes of a file itself. For a launch template,
+encode them yourself:
 .PP
 .RS 4
 .nf
