@@ -198,6 +198,19 @@ void status_done(Status *s) {
         *s = (Status){};
 }
 
+/* Of programs that run beside the phases. */
+static void reports_add(const Root *root, json_t *status) {
+        static const struct { char key[10], path[32]; } reports[] = {
+                { "readAhead", READ_AHEAD_FILE }, { "images", PRE_PULL_RESULT },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(reports); i++) {
+                _free_ char *text = NULL;
+                size_t size = 0;
+                if (root_read(root, reports[i].path, STATUS_MAX, &text, &size) >= 0)
+                        json_object_set_new(status, reports[i].key, json_loadb(text, size, 0, NULL));
+        }
+}
+
 int status_read(const Root *root, Status *ret) {
         _free_ char *text = NULL;
         size_t size = 0;
@@ -206,9 +219,8 @@ int status_read(const Root *root, Status *ret) {
         json_t *joined = json_is_object(json) ? join_read(root) : NULL;
         if (joined)
                 json_object_set_new(json, "joined", joined);
-        _free_ char *ahead = NULL;
-        if (json_is_object(json) && root_read(root, READ_AHEAD_FILE, STATUS_MAX, &ahead, &size) >= 0)
-                json_object_set_new(json, "readAhead", json_loadb(ahead, size, 0, NULL));
+        if (json_is_object(json))
+                reports_add(root, json);
         bool damaged = r >= 0 && !json_is_object(json);
         if (damaged)
                 json_decref(TAKE_PTR(json));

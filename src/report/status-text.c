@@ -17,7 +17,6 @@
 #define BAR 24
 #define NARROW 100                      /* columns that a line with a bar needs */
 #define INSTANT USEC_PER_MSEC
-#define IMAGES_MAX (1U << 20)           /* bytes of PRE_PULL_RESULT */
 
 typedef struct View {
         Text text;
@@ -306,19 +305,16 @@ static void ahead_show(View *v, const json_t *ahead) {
 }
 
 /* "images: 3 of 4 pulled, 10.2 GB, 35 s", and why others were not, as src/pull/main.c says it. */
-static void images_show(View *v, const Root *root) {
-        _free_ char *text = NULL;
-        if (root_read(root, PRE_PULL_RESULT, IMAGES_MAX, &text, NULL) < 0)
-                return;
-        _cleanup_(json_decrefp) json_t *all = json_loads(text, 0, NULL);
-        SAY(v, "images: %s\n", json_get_text(all, "text"));
+static void images_show(View *v, const json_t *images) {
+        if (images)
+                SAY(v, "images: %s\n", json_get_text(images, "text"));
 }
 
-static void rest_show(View *v, const Root *root, const Status *s) {
+static void rest_show(View *v, const Status *s) {
         _free_ char *found = found_text(s), *critical = critical_text(s);
         longest_show(v, s->longest);
         ahead_show(v, json_object_get(s->json, "readAhead"));
-        images_show(v, root);
+        images_show(v, json_object_get(s->json, "images"));
         SAY(v, "%s%splan %s, nodestrap %s%s%s\n", critical, found,
             *s->plan_id ? s->plan_id : "(none was made)", s->version, *s->booted_at ? ", booted " : "",
             s->booted_at);
@@ -336,7 +332,7 @@ void status_show(const Root *root, const Status *s, bool whole) {
                 v.columns = size.ws_col;
         head_show(&v, root, s);
         if (whole)
-                rest_show(&v, root, s);
+                rest_show(&v, s);
         print(&v);
         text_done(&v.text);
 }
