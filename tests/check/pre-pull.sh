@@ -60,14 +60,16 @@ pulls() {
 states() { local said; said=$(python3 -c 'import json, sys; print(*(i["state"] for i in json.load(open(sys.argv[1]))["images"]))' "$tmp/result.json") && [ "$said" = "$*" ] || { echo "$said"; cat "$tmp/result.json" "$tmp/err"; tail -5 "$tmp/containerd.log"; return 1; }; }
 here_are() { ctr -a "$tmp/socket/containerd.sock" -n k8s.io images ls -q | grep -F -- "$1"; }
 asked() { [ "$(grep -c . "$tmp/asked")" = "$1" ] || { cat "$tmp/asked"; return 1; }; }
-quick() { [ "$(cat "$tmp/took")" -le "$1" ] || { cat "$tmp/took"; return 1; }; }
+# A program that uses up its 60 s, or never ends, takes longer.
+in_time() { [ "$(cat "$tmp/took")" -lt 30 ] || { cat "$tmp/took"; return 1; }; }
+has() { until grep -qs -- "$2" "$1"; do sleep 0.05; done; }       # FILE TEXT
 
 provider "$gives"
 ok "without containerd it ends with success" pulls 3 plain.test/public/early:1
-ok "in the time that it has" quick 5
+ok "in the time that it has" in_time
 ok "and with a warning" says "image-not-pulled: plain.test/public/early:1: $tmp/socket/containerd.sock does not answer"
 ok "which names who pulls the image then" says "kubelet pulls it for the first pod that needs it"
-(sleep 1; exec 8<&-; containerd_start; wait) & pids+=($!)
+rm "$tmp/result.json"; (has "$tmp/result.json" pulling; exec 8<&-; containerd_start; wait) & pids+=($!)
 ok "a containerd that comes later" pulls 60 plain.test/public/early:1
 ok "pulls what it is asked for" states pulled
 ok "as containerd says" here_are plain.test/public/early:1
@@ -91,20 +93,20 @@ ok "with one question to the provider" asked 2
 
 ok "an image that does not exist, beside another" pulls 60 plain.test/missing/c:1 plain.test/public/d:1
 ok "does not hold that one up" states failed pulled
-ok "and is given up at once" quick 5
+ok "and is given up at once" in_time
 ok "with its cause" says "image-not-pulled: plain.test/missing/c:1: "
 ok "which is that of containerd" says "not found"
 
 ok "a registry that hangs" pulls 4 plain.test/hang/e:1 plain.test/public/f:1
 ok "holds no other image up" states failed pulled
-ok "nor the end" quick 6
+ok "nor the end" in_time
 ok "and is a warning" says "image-not-pulled: plain.test/hang/e:1: containerd had no answer in time"
 
 ok "a registry that hangs with three" pulls 3 plain.test/hang/e:1 plain.test/hang/e:2 plain.test/hang/e:3 plain.test/public/w:1
 ok "leaves no time for another" says "image-not-pulled: plain.test/public/w:1: the images before it took all the time"
 
 # kubelet, too, may want it meanwhile
-(sleep 1; printf '{"socket": "%s/socket/containerd.sock", "seconds": 60, "jitterSeconds": 0, "images": ["plain.test/slow/s:1"]}' "$tmp" >"$tmp/other.json"
+: >"$tmp/requests"; (has "$tmp/requests" /v2/slow/s/; printf '{"socket": "%s/socket/containerd.sock", "seconds": 60, "jitterSeconds": 0, "images": ["plain.test/slow/s:1"]}' "$tmp" >"$tmp/other.json"
         "$program" "$tmp/other.json" "$tmp/other-result.json" 2>/dev/null) & other=$!
 ok "an image that two want at the same time" pulls 60 plain.test/slow/s:1
 ok "is pulled" states pulled
@@ -144,13 +146,14 @@ mv "$tmp/kept.json" "$tmp/providers.json"
 
 ok "blobs whose signed URL fails" pulls 3 plain.test/signed/n:1
 ok "are a warning" states failed
-ok "an image that is larger than the disk" pulls 60 plain.test/big/o:1
-ok "is one" states failed
-ok "at once" quick 20
-ok "and says so" says "no space left on device"
 ok "what is not an image" pulls 60 'plain.test/UPPER/../x:1' plain.test/public/p:1
 ok "is one, too" states failed pulled
-ok "and at once" quick 5
+ok "and at once" in_time
+# The last one: containerd frees the disk later.
+ok "an image that is larger than the disk" pulls 60 plain.test/big/o:1
+ok "is one, too" states failed
+ok "at once" in_time
+ok "and says so" says "no space left on device"
 
 echo '{"images": 5}' >"$tmp/damaged.json"
 ok "a damaged file ends with success" eval '"$program" "$tmp/damaged.json" "$tmp/none.json" 2>"$tmp/err"'
@@ -158,11 +161,12 @@ ok "and a warning" says "no-pre-pull: $tmp/damaged.json is damaged"
 ok "so does none" eval '"$program" "$tmp/absent.json" "$tmp/none.json" 2>"$tmp/err"'
 ok "with another" says "no-pre-pull: $tmp/absent.json cannot be read"
 if minimal=$("$here/../tools/libcurl.sh" 2>"$tmp/why"); then
-        WITH="env LD_LIBRARY_PATH=$minimal" ok "a libcurl without HTTP/2 ends with success" eval 'pulls 60 plain.test/public/q:1 && quick 2'
+        WITH="env LD_LIBRARY_PATH=$minimal" ok "a libcurl without HTTP/2 ends with success" eval 'pulls 60 plain.test/public/q:1 && in_time'
         WITH='' ok "with one warning" says "no-pre-pull: libcurl.so.4 has no HTTP/2"
 fi
 printf '{"socket": "%s/socket/containerd.sock", "seconds": 600, "jitterSeconds": 0, "images": ["plain.test/hang/r:1"]}' "$tmp" >"$tmp/pre-pull.json"
-ok "a signal ends it" eval 'timeout -s TERM 2 "$program" "$tmp/pre-pull.json" "$tmp/result.json" 2>"$tmp/err"; [ $? = 124 ] && says "a signal ended the program"'
+rm "$tmp/result.json"; "$program" "$tmp/pre-pull.json" "$tmp/result.json" 2>"$tmp/err" & pid=$!; has "$tmp/result.json" pulling; kill $pid; wait $pid; rc=$?
+ok "a signal ends it" eval '[ $rc = 0 ] && says "a signal ended the program"'
 
 ok "no password is in its messages and results" eval '! grep -F "$secret" "$tmp/all"'
 ok "nor the signature of a URL" eval '! grep -E "SIGNED-token|Signature=[0-9a-f]" "$tmp/all"'

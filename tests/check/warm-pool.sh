@@ -58,9 +58,9 @@ ok 'an error for ever: the node joins, with the reason' eval 'joins && warned wa
 ok 'what next' warned warm-pool-unknown "no usable answer from the instance metadata service at $imds for $STATE after $(grep -oE '[0-9]+ requests in [0-9.]+ s' "$tmp/err" | head -1); the last one: HTTP 500. Check the network of this instance and its metadata options; the node joins. If a warm pool prepares the instance, run kubectl delete node NAME when it has stopped"
 with --fault "status=500*2@$STATE" --fault "text=Warmed:Stopped@$STATE" && boot
 ok 'an error that passes: kubelet stays down' stays_down
-begin=$SECONDS; with --fault "silent@$STATE" && boot; took=$((SECONDS - begin))
+with --fault "silent@$STATE" && boot
 ok 'no answer: the node joins' eval 'joins && warned warm-pool-unknown "no usable answer"'
-ok 'after some seconds' test $took -ge 3 -a $took -le 8
+ok 'after some seconds' grep -E "warm-pool-unknown: .* after [0-9]+ requests? in [3-9](\.[0-9]+)? s" "$tmp/err"
 is Warmed:Stopped && machine && as=$tmp/nodeadm && ln -sf "$(realpath "$nodestrap")" "$as" && phase
 unset as
 ok 'nodeadm joins in any state' joins
