@@ -126,7 +126,7 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
              label = config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY &&
                      plan_find(plan, FABRIC_ID);
         Action *a = plan_add(plan, ACTION_TAINT_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
-                             taint ? "taint if a device step failed" : "remove the taint of an earlier run");
+                             taint ? "taint if a device step failed" : "start kubelet without an earlier taint");
         if (label) {
                 a->node.clique = true;
                 a->with = xstrdup(taint ? CLIQUE_KEY " " TAINT_KEY : CLIQUE_KEY);
