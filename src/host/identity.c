@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The identity of the instance: of the cache of an earlier phase, else of IMDS. The identity document has most
- * of it, and one to three more values have the rest. Without IMDS all is assumed and listed as such.
+ * The identity of the instance: of the cache of an earlier phase, else of IMDS. The identity document has
+ * most of it, and one to three more values have the rest. Without IMDS all is assumed and listed as such.
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html */
 #include "host/detect.h"
 

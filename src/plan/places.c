@@ -100,8 +100,8 @@ static void warn_of_units(Plan *plan, const char *names, const char *missing) {
         if (missing)
                 diag_warn(&plan->warnings, "mount-units",
                           "%s in /etc/systemd/system mounts a path that nodestrap also mounts, and waits for "
-                          "%s, which is not here. Each boot waits until systemd gives up; disable the unit and "
-                          "remove its file", names, missing);
+                          "%s, which is not here. Each boot waits until systemd gives up; disable the unit "
+                          "and remove its file", names, missing);
         else
                 diag_warn(&plan->warnings, "mount-units",
                           "units in /etc/systemd/system mount paths that nodestrap also mounts (%s): they "
