@@ -97,7 +97,7 @@ int filesystem_work(Work *w) {
         THEN(r, mkfs(w, device));
         if (r < 0)
                 return r;
-        work_at(w, "writing the file system on %s to the disks", device);
+        work_at(w, "flushing the cache of the file system on %s", device);
         if (fsync(fd) < 0)
                 return work_fail(w, -errno, CAUSE_DISK_ERROR,
                                  "%s cannot be written: %m; dmesg shows which disk fails", device);

@@ -91,8 +91,8 @@ static int may_stop(Work *w, const char *array) {
                                          array, *d);
         if (array_runs(w->root, array))
                 return work_fail(w, -EBUSY, CAUSE_DISK_USED,
-                                 "the array %s has started on disks of this plan; nothing was "
-                                 "written; run nodestrap init again for a new plan",
+                                 "something else started the array %s on disks that this plan uses; nothing "
+                                 "was written; run nodestrap init again for a new plan",
                                  array);
         return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * taint-node: writes kubelet arguments with a label and a taint for an earlier failure, and with the NVLink
+ * mark-node: writes kubelet arguments with a label and a taint for an earlier failure, and with the NVLink
  * clique as a label. Their file comes after the one that people patch (units/kubelet.service.d). Without
  * either, the file is removed.
  *

@@ -54,7 +54,7 @@ typedef enum ActionType {
         ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
         ACTION_CHECK_POOL,      /* target: "warm-pool"; with: its state; skipped as long as it holds */
         ACTION_CHECK_NODE,      /* target: TAINT_KEY; with: instance id; no old Node without taint */
-        ACTION_TAINT_NODE,      /* target: TAINT_FILE; for a failure of after_any, or a clique; node */
+        ACTION_MARK_NODE,      /* target: TAINT_FILE; for a failure of after_any, or a clique; node */
         ACTION_REMOVE_FILE,     /* target: path of a file, link or empty directory */
         ACTION_LINK_FILE,       /* target: path; with: where the symbolic link leads */
         ACTION_RELOAD_NETWORKD, /* target: "systemd-networkd"; if an action before changed something */

@@ -219,8 +219,8 @@ static bool show_cards(Plan *plan, EfaCards *e, bool lines, char *const *far) {
         if (n_far > 0) {
                 _free_ char *list = strv_length(far) == n_far ? strv_join(far, ", ") : NULL;
                 diag_warn(&plan->warnings, "efa-far",
-                          "no EFA device is near %s%s%s: data to other nodes takes a longer path; give each "
-                          "GPU EFA on one of its cards", e->far.data, list ? ", on PCI " : "", list ?: "");
+                          "no EFA device is near %s%s%s: data to other nodes takes a longer path; add "
+                          "an EFA interface on a network card near each of these GPUs", e->far.data, list ? ", on PCI " : "", list ?: "");
         }
         RENEW(plan->machine, text_take(&e->text));
         text_done(&e->far);
@@ -268,8 +268,8 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
                 const NetworkCards *row = row_of(&e, use->card);
                 if (!row) {
                         diag_warn(&plan->warnings, "network-cards-unknown",
-                                  "the metadata service names network card %u, which %s does not have by "
-                                  "the table here: the plan does not judge EFA by card", use->card, e.type);
+                                  "the metadata service names network card %u, but %s has none of that number in the "
+                                  "built-in table: the plan does not check which EFA devices are near which GPU", use->card, e.type);
                         return false;
                 }
                 *(use->addressed && row->ena ? &maybe[use->card] : &e.taken[use->card]) |= row->efa;

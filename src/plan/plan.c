@@ -276,8 +276,8 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                 _free_ char *names = strv_join(host->bootstrappers, " and "),
                             *words = strv_join(host->bootstrappers, " ");
                 diag_warn(&plan->warnings, "two-bootstrappers",
-                          "%s %s enabled, too, but nodestrap boots this node: run systemctl disable %s to "
-                          "make that clear; nodestrap-nodeadm(7) tells how nodeadm gets the node back",
+                          "%s %s enabled, too; nodestrap boots this node. Run systemctl disable %s, so that "
+                          "only nodestrap is enabled. To return to nodeadm, see nodestrap-nodeadm(7)",
                           names, host->bootstrappers[1] ? "are" : "is", words);
         }
         if (host->tuning.network)

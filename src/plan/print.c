@@ -32,7 +32,7 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
         text_add(t, "%s%s: ", host->instance.type ?: "unknown type",
                  host->modelled ? ", from the table of instance types" : "");
         text_add(t, host->cpus > 0 ? "%u CPUs%s" : "CPUs not known", host->cpus,
-                 strv_contains(host->assumed, "cpus") ? " assumed" : "");
+                 strv_contains(host->assumed, "cpus") ? " (assumed: not in the table)" : "");
         if (host->memory_bytes > 0)     /* not all instance types have it in the table */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
         describe_nodes(t, config, host);
@@ -49,7 +49,7 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
         else
                 add_count(t, host_efa(host), "EFA device");
         if (efa && !known)
-                text_add(t, " assumed");
+                text_add(t, " (assumed)");
         add_count(t, host_instance_stores(host), "instance store");
         add_count(t, host->n_nics, "network interface");
 }

@@ -125,7 +125,7 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
         bool taint = config->failure_policy == FAILURE_JOIN_TAINTED,
              label = config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY &&
                      plan_find(plan, FABRIC_ID);
-        Action *a = plan_add(plan, ACTION_TAINT_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
+        Action *a = plan_add(plan, ACTION_MARK_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
                              taint ? "taint if a device step failed" : "start kubelet without an earlier taint");
         if (label) {
                 a->node.clique = true;
@@ -149,7 +149,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_NODE, PHASE_RUN, "kubelet", TAINT_KEY,
-                             "after device failure: fail if Node lacks taint");
+                             "after device failure: refuse an existing untainted Node");
         a->with = xstrdup(host->instance.id);
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_unit(&plan->actions[i], "kubelet.service"))
@@ -161,8 +161,8 @@ static void plan_turn(Plan *plan, const char *forget, FailurePolicy policy) {
         static const char *const why[] = {
                 [FAILURE_HOLD] = "let kubelet start after every step succeeds",
                 [FAILURE_JOIN_TAINTED] = "let kubelet start after storage and containerd steps",
-                [FAILURE_REBOOT] = "let kubelet start; a hardware failure reboots once",
-                [FAILURE_POWER_OFF] = "let kubelet start; a hardware failure powers off",
+                [FAILURE_REBOOT] = "reboot once on hardware failure; else start kubelet",
+                [FAILURE_POWER_OFF] = "power off on hardware failure; else start kubelet",
         };
         bool ours = !plan->as_nodeadm || policy == FAILURE_JOIN_TAINTED;
         Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN,
@@ -172,7 +172,7 @@ static void plan_turn(Plan *plan, const char *forget, FailurePolicy policy) {
         action_after(turn, "start-unit:containerd.service");
         /* also if --daemon leaves containerd out */
         action_after(turn, "write-file:" MOUNTS_READY);
-        action_after(turn, "taint-node:" TAINT_FILE);
+        action_after(turn, "mark-node:" TAINT_FILE);
         action_after(turn, forget);
         after_devices(plan, turn, policy != FAILURE_JOIN_TAINTED);
         /* A taint tolerates failed devices, not failed files: steps that need such a file have no result. */

@@ -30,7 +30,7 @@ bool report_did(const Report *report, ActionType type, const char *target) {
 /* failurePolicy join-tainted: only steps that the taint covers failed, the taint is written, and kubelet
  * runs with it. */
 static bool is_tolerated(const Results *r) {
-        const Result *taint = result_of(r, ACTION_TAINT_NODE, TAINT_FILE),
+        const Result *taint = result_of(r, ACTION_MARK_NODE, TAINT_FILE),
                      *kubelet = result_of(r, ACTION_START_UNIT, "kubelet.service");
         if (!went_well(taint) || !*json_get_text(taint->found, "taint") || !went_well(kubelet))
                 return false;

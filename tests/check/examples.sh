@@ -28,7 +28,7 @@ what_for() { # NAME: the words of in_fixture behind TYPE
         case $1 in
         g6-xlarge)              set -- g6-xlarge "" 'class single' 'create-raid|make-filesystem .*/0 ' 'set-clocks';;
         inf1-6xlarge)           set -- inf1 no-driver '4 Neuron devices';;
-        p4d-24xlarge-mig)       set -- p4d-24xlarge "" 'set-mig-mode' 'partition-gpus .*1g\.5gb' 'taint-node';;
+        p4d-24xlarge-mig)       set -- p4d-24xlarge "" 'set-mig-mode' 'partition-gpus .*1g\.5gb' 'mark-node';;
         p4de-24xlarge)          set -- p4de-24xlarge 'efa-far missing-device' 'check-efa .*4 devices' 'check-health' 'create-raid .* 8 disks';;
         p5-48xlarge)            set -- p5-48xlarge no-huge-pages '32 EFA devices' 'await-fabric' 'check-efa .*32 devices';;
         p6-b200-48xlarge)       set -- p6-b200 no-fast-image-pull 'load-module +ib_umad' 'await-fabric' '/mnt/k8s-disks/8 ';;

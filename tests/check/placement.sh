@@ -180,7 +180,7 @@ ok 'one card near each GPU is enough' tells 0 'GPU 3, near cards 13, 15: EFA on 
 lists p6e-gb200.36xlarge 1 5 9
 ok 'a device more than the cards have: the cards are not judged' tells 0 'EFA 4 devices on PCI, but network cards for at least 3 and at most 3: not judged by card'
 lists p6e-gb200.36xlarge 1 5 9 17
-ok 'a card that the table does not know' tells 0 'the metadata service names network card 17, which p6e-gb200.36xlarge does not have by the table here'
+ok 'a card that the table does not know' tells 0 'the metadata service names network card 17, but p6e-gb200.36xlarge has none of that number in the built-in table'
 lists p6e-gb300r.36xlarge 1 5 9 13
 ok 'a type that the table lacks' tells 0 'EFA no table here has the network cards of p6e-gb300r.36xlarge: not judged by card'
 lists p6e-gb200.36xlarge 1 5 9 13; rm "$tmp"/vpc/latest/meta-data/network/interfaces/macs/*:03/network-card

@@ -349,13 +349,13 @@ guest() {
         cp /run/out-before /run/out
         holds "one that may come behind us is left to come" bash -c '! grep -E "warning|^failed" /run/out && grep "^unchanged await-unit:behind" /run/out'
 
-        # taint-node: what systemd makes of the file that people have patched, and of ours behind it
+        # mark-node: what systemd makes of the file that people have patched, and of ours behind it
         E=/etc/eks/kubelet/environment; mkdir -p /etc/eks/kubelet
         printf '#!/bin/bash\nname=$1; shift; printf "%%s\\0" "$@" >"/run/words.$name"\n' >/opt/tell; chmod 755 /opt/tell
         unit tell-before Type=oneshot EnvironmentFile=$E 'ExecStart=/opt/tell before $NODEADM_KUBELET_ARGS'
         unit tell-tainted Type=oneshot EnvironmentFile=$E EnvironmentFile=-/run/nodestrap/kubelet-environment 'ExecStart=/opt/tell tainted $NODEADM_KUBELET_ARGS'
         systemctl daemon-reload
-        t="taint-node /run/nodestrap/kubelet-environment"
+        t="mark-node /run/nodestrap/kubelet-environment"
         q="start-unit fails.service deadline=60s"$'\n'"$t after-any=start-unit:fails.service"
         for r in 'NODEADM_KUBELET_ARGS=--a=1 --b=2' '# NODEADM_KUBELET_ARGS=no\nA=1\nNODEADM_KUBELET_ARGS="--a=b\\\\ c --d=\\"e f\\""\nB="x\ny"' "NODEADM_KUBELET_ARGS='--a=\"b c\"' --d  " \
                 'NODEADM_KUBELET_ARGS=--a=1 \\\n --b=2\\ \n' '  NODEADM_KUBELET_ARGS =  --a=x\\"y\n;c\n# d\n' 'NODEADM_KUBELET_ARGS=--one\r\nNODEADM_KUBELET_ARGS=--two=$HOME%%n' \
@@ -368,16 +368,16 @@ guest() {
                 holds "arguments kept: ${r//[$'\n\r']/ }" cmp /run/words.want /run/words.tainted
         done
         echo 'NODEADM_KUBELET_ARGS=--v=2 --register-with-taints=a=b:NoExecute --v=3' >$E; chmod 600 $E
-        try "taint-node after a failure" 50 '^done taint-node' '^warning node-tainted' <<<"$q"
+        try "mark-node after a failure" 50 '^done mark-node' '^warning node-tainted' <<<"$q"
         holds "writes what the file says, with its mode" test "$(stat -c %a /run/nodestrap/kubelet-environment)" = 600
         holds "the user's taints are kept" grep -q 'register-with-taints=a=b:NoExecute,nodestrap/unhealthy=EUNIT:NoSchedule$' /run/nodestrap/kubelet-environment
-        try "again" 50 '^unchanged taint-node' <<<"$q"
+        try "again" 50 '^unchanged mark-node' <<<"$q"
         echo 'NODEADM_KUBELET_ARGS=--v=2' >$E
-        try "with planned taints" 50 '^done taint-node' <<<"$q words=c=d:NoSchedule,e:NoExecute"
+        try "with planned taints" 50 '^done mark-node' <<<"$q words=c=d:NoSchedule,e:NoExecute"
         holds "they are kept, too" grep -q 'register-with-taints=c=d:NoSchedule,e:NoExecute,nodestrap/unhealthy=EUNIT:NoSchedule$' /run/nodestrap/kubelet-environment
-        try "when all is well" 0 '^done taint-node' '^warning node-was-tainted' <<<"start-unit good.service inputs=1 deadline=60s"$'\n'"$t after-any=start-unit:good.service"
+        try "when all is well" 0 '^done mark-node' '^warning node-was-tainted' <<<"start-unit good.service inputs=1 deadline=60s"$'\n'"$t after-any=start-unit:good.service"
         holds "the file goes" test ! -e /run/nodestrap/kubelet-environment
-        try "and stays away" 0 '^unchanged taint-node' <<<"$t"
+        try "and stays away" 0 '^unchanged mark-node' <<<"$t"
 
         mv /run/systemd/private /run/systemd/p; mv /run/dbus/system_bus_socket /run/dbus/s
         try "systemd is not there" 50 'nodestrap cannot reach systemd' <<<"start-unit good.service inputs=9"

@@ -69,7 +69,7 @@ ok 'and asks for none' sent 0 "$STATE"
 # ---- a boot on the way into the pool ----
 is Warmed:Stopped && boot
 ok 'all but kubelet is done' eval 'stays_down && [ -e "$root/run/nodestrap/mounts-ready" ] && [ -e "$root/etc/kubernetes/kubelet/config.json" ]'
-ok 'what would register the node is skipped' same_word "$(outcomes check-pool) $(outcomes taint-node) $(outcomes start-unit:kubelet)" 'skipped skipped skipped'
+ok 'what would register the node is skipped' same_word "$(outcomes check-pool) $(outcomes mark-node) $(outcomes start-unit:kubelet)" 'skipped skipped skipped'
 ok 'the state is read twice' sent 2 "GET $STATE 200"
 text='prepared for the warm pool (Warmed:Stopped); the node joins at its next start'
 ok 'the last line says so' says_last "nodestrap: ok: $text"

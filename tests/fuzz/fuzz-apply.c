@@ -312,7 +312,7 @@ static const struct { ActionType type; int (*run)(Case *c); } steps[] = {
         { ACTION_AWAIT_IMEX, run_imex },       { ACTION_RESERVE_PAGES, run_pages },
         { ACTION_SET_SYSCTL, run_sysctl },     { ACTION_LOAD_MODULE, run_module },
         { ACTION_CHECK_EFA, run_efa },         { ACTION_AWAIT_DEVICES, run_devices },
-        { ACTION_TAINT_NODE, run_taint },      { ACTION_IMPORT_IMAGE, run_image },
+        { ACTION_MARK_NODE, run_taint },      { ACTION_IMPORT_IMAGE, run_image },
         { ACTION_CREATE_RAID, run_raid },      { ACTION_MOUNT, run_disk },
         { ACTION_MOVE_FILES, run_filling },    { ACTION_PRUNE_FILES, run_waited },
         { ACTION_PRUNE_FILES, run_look },      { ACTION_RELOAD_NETWORKD, run_networkd },

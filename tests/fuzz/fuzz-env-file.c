@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One text as each kind of file with KEY=value. A patched /etc/eks/kubelet/environment → words → the
- * line that taint-node writes → the same words. A unit → a setting on one line. A file of /etc/default
+ * line that mark-node writes → the same words. A unit → a setting on one line. A file of /etc/default
  * → a word that can be written and read again. */
 #include "base/str.h"
 #include "doc/env-file.h"

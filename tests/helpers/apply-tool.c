@@ -63,7 +63,7 @@ static void device_option_set(Action *a, const char *name, const char *value) {
 
 static char ***words_of(Action *a) {
         return a->type == ACTION_CHECK_VERSIONS || a->type == ACTION_FORGET_STATE ? &a->words
-               : a->type == ACTION_TAINT_NODE   ? &a->node.taints
+               : a->type == ACTION_MARK_NODE   ? &a->node.taints
                : a->type == ACTION_IMPORT_IMAGE ? &a->image.options
                                                 : &a->device.parameters;
 }

@@ -677,7 +677,7 @@ TEST(the_critical_path) {
         /* behind what is only over, too: there the taint waits for them */
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
-        ASSERT_CRITICAL(b, "await-fabric:fabric ", "taint-node:" TAINT_FILE " ", "start-unit:kubelet.service");
+        ASSERT_CRITICAL(b, "await-fabric:fabric ", "mark-node:" TAINT_FILE " ", "start-unit:kubelet.service");
         b.s.config.failure_policy = FAILURE_HOLD;
 
         box_model(&b, "g6.xlarge");
@@ -1094,7 +1094,7 @@ TEST(kernel_settings) {
 TEST(joins_with_a_taint) {
         BOX(b, "p5.48xlarge");
         sample_plan(&b.s);
-        ASSERT_TRUE(!action(&b, "taint-node:" TAINT_FILE)->after_any && !action(&b, "taint-node:" TAINT_FILE)->after);
+        ASSERT_TRUE(!action(&b, "mark-node:" TAINT_FILE)->after_any && !action(&b, "mark-node:" TAINT_FILE)->after);
         ASSERT_TRUE(strv_contains(action(&b, "start-unit:kubelet.service")->unit.reads, TAINT_FILE));
         ASSERT_TRUE(!plan_find(b.s.plan, CHECK_NODE));
 
@@ -1103,14 +1103,14 @@ TEST(joins_with_a_taint) {
         b.s.config.kubelet.config = sample_json(&b.s, "{'registerWithTaints': [{'key': 'x', 'value': 'y', 'effect': 'NoSchedule'}, {'key': 'z', 'effect': 'NoExecute'}]}");
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
-        const Action *taint = action(&b, "taint-node:" TAINT_FILE), *node = action(&b, CHECK_NODE), *turn = action(&b, "write-file:/run/nodestrap/kubelet-may-start");
+        const Action *taint = action(&b, "mark-node:" TAINT_FILE), *node = action(&b, CHECK_NODE), *turn = action(&b, "write-file:/run/nodestrap/kubelet-may-start");
         for (size_t i = 0; i < b.s.plan->n; i++) {
                 const Action *a = &b.s.plan->actions[i];
                 if (plan_is_device_step(a))
                         ASSERT_TRUE(strv_contains(node->after_any, a->id) && strv_contains(taint->after_any, a->id) && strv_contains(turn->after_any, a->id) && !strv_contains(turn->after, a->id));
         }
         ASSERT_TRUE(strv_contains(turn->after, taint->id) && strv_contains(turn->after, "start-unit:containerd.service"));
-        ASSERT_ORDER(b, "taint-node:" TAINT_FILE, "write-file:/run/nodestrap/kubelet-may-start", "start-unit:kubelet.service");
+        ASSERT_ORDER(b, "mark-node:" TAINT_FILE, "write-file:/run/nodestrap/kubelet-may-start", "start-unit:kubelet.service");
         /* it is asked for with what kubelet was given, and the taint waits for the answer */
         ASSERT_TRUE(strv_contains(taint->after, CHECK_NODE) && strv_contains(node->after, "write-file:" KUBECONFIG) &&
                     strv_contains(node->after, "write-file:" KUBELET_ENVIRONMENT) && strv_contains(node->after, "write-file:" CLUSTER_CA));
@@ -1120,7 +1120,7 @@ TEST(joins_with_a_taint) {
 
         b.s.config.kubelet.flags = NULL;
         sample_plan(&b.s);
-        _free_ char *settings = strv_join(action(&b, "taint-node:" TAINT_FILE)->node.taints, " ");
+        _free_ char *settings = strv_join(action(&b, "mark-node:" TAINT_FILE)->node.taints, " ");
         ASSERT_STREQ(settings, "x=y:NoSchedule z:NoExecute");
         b.s.config.kubelet.config = NULL;
         strv_free(flags);
@@ -1139,7 +1139,7 @@ TEST(a_warm_pool_keeps_kubelet_down) {
         ASSERT_TRUE(!streq(b.s.plan->id, id));
         const Action *pool = action(&b, "check-pool:warm-pool");
         ASSERT_STREQ(pool->with, "Warmed:Stopped");
-        const char *const behind[] = { CHECK_NODE, "taint-node:" TAINT_FILE, "write-file:" KUBELET_TURN, "start-unit:kubelet.service" };
+        const char *const behind[] = { CHECK_NODE, "mark-node:" TAINT_FILE, "write-file:" KUBELET_TURN, "start-unit:kubelet.service" };
         for (size_t i = 0; i < ARRAY_SIZE(behind); i++)
                 ASSERT_TRUE(strv_contains(action(&b, behind[i])->after, pool->id));
         /* a failure is one in this boot, too */
@@ -1159,24 +1159,24 @@ static bool label_has_no_effect(const Box *b, const char *why) {
 TEST(registers_with_its_clique) {
         BOX(b, "p6e-gb200.36xlarge");
         sample_plan(&b.s);
-        ASSERT_TRUE(!action(&b, "taint-node:" TAINT_FILE)->node.clique);
+        ASSERT_TRUE(!action(&b, "mark-node:" TAINT_FILE)->node.clique);
         b.s.config.nvidia.imex_label = true;
         sample_plan(&b.s);
-        const Action *a = action(&b, "taint-node:" TAINT_FILE);
+        const Action *a = action(&b, "mark-node:" TAINT_FILE);
         ASSERT_TRUE(a->node.clique && strv_contains(a->after, "await-fabric:fabric"));
         ASSERT_STREQ(a->with, "nvidia.com/gpu.clique");
-        ASSERT_ORDER(b, "await-fabric:fabric", "taint-node:" TAINT_FILE, "start-unit:kubelet.service");
+        ASSERT_ORDER(b, "await-fabric:fabric", "mark-node:" TAINT_FILE, "start-unit:kubelet.service");
         ASSERT_TRUE(!label_has_no_effect(&b, ""));
 
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
-        a = action(&b, "taint-node:" TAINT_FILE);
+        a = action(&b, "mark-node:" TAINT_FILE);
         ASSERT_TRUE(a->node.clique && !strv_contains(a->after, "await-fabric:fabric") && strv_contains(a->after_any, "await-fabric:fabric"));
         ASSERT_STREQ(a->with, "nvidia.com/gpu.clique nodestrap/unhealthy");
 
         b.s.config.nvidia.fabric_gate = FABRIC_GATE_OFF;
         sample_plan(&b.s);
-        ASSERT_TRUE(!action(&b, "taint-node:" TAINT_FILE)->node.clique);
+        ASSERT_TRUE(!action(&b, "mark-node:" TAINT_FILE)->node.clique);
 }
 
 TEST(only_racks_have_cliques) {
@@ -1184,7 +1184,7 @@ TEST(only_racks_have_cliques) {
                 BOX(b, *type);
                 b.s.config.nvidia.imex_label = true;
                 sample_plan(&b.s);
-                ASSERT_TRUE(!action(&b, "taint-node:" TAINT_FILE)->node.clique && label_has_no_effect(&b, "leads to another machine"));
+                ASSERT_TRUE(!action(&b, "mark-node:" TAINT_FILE)->node.clique && label_has_no_effect(&b, "leads to another machine"));
         }
 }
 

@@ -411,12 +411,12 @@ TEST(the_status_for_people_and_machines) {
         ASSERT_CONTAINS(json, "\"verdict\": \"failed\"");
 }
 
-/* A fabric that did not come, of which taint-node has told kubelet. */
+/* A fabric that did not come, of which mark-node has told kubelet. */
 static void box_taint(Box *b) {
-        static char why[] = "GPU 3 of 8 still In Progress after 300 s", fabric[] = "await-fabric:fabric", taint[] = "taint-node:x", file[] = TAINT_FILE,
+        static char why[] = "GPU 3 of 8 still In Progress after 300 s", fabric[] = "await-fabric:fabric", taint[] = "mark-node:x", file[] = TAINT_FILE,
                     kubelet[] = "kubelet.service", other[] = "else", *after[] = { fabric, NULL };
         b->actions[0] = (Action){ .id = fabric, .type = ACTION_AWAIT_FABRIC, .target = other };
-        b->actions[1] = (Action){ .id = taint, .type = ACTION_TAINT_NODE, .target = file, .after_any = after };
+        b->actions[1] = (Action){ .id = taint, .type = ACTION_MARK_NODE, .target = file, .after_any = after };
         b->actions[2] = (Action){ .id = b->actions[2].id, .type = ACTION_START_UNIT, .target = kubelet };
         b->actions[3] = (Action){ .id = b->actions[3].id, .type = ACTION_RESTART_UNIT, .target = other };
         b->items[0].outcome = OUTCOME_FAILED;
@@ -455,7 +455,7 @@ TEST(anything_else_is_a_failure) {
                 else if (i == 2)
                         b.items[2].action = &b.actions[3];      /* nor was it to be */
                 else {
-                        b.items[3].outcome = OUTCOME_FAILED;    /* what taint-node did not look at */
+                        b.items[3].outcome = OUTCOME_FAILED;    /* what mark-node did not look at */
                         b.items[3].cause = CAUSE_UNIT;
                         b.items[3].text = b.items[0].text;
                 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * taint-node: what went wrong → the file behind the one that people patch; with a kubelet that reads it: tests/boot/tainted.sh. */
+ * mark-node: what went wrong → the file behind the one that people patch; with a kubelet that reads it: tests/boot/tainted.sh. */
 #include "apply/device.h"
 #include "apply/engine.h"
 #include "mounts.h"
@@ -18,7 +18,7 @@ typedef struct Turn {
 static void turn_init(Turn *n) {
         *n = (Turn){ .steps = { { .id = (char *)"await-fabric:fabric", .type = ACTION_AWAIT_FABRIC }, { .id = (char *)"check-efa:efa" } } };
         box_init(&n->box);
-        n->box.action = (Action){ .id = (char *)"taint-node:test", .type = ACTION_TAINT_NODE, .target = (char *)TAINT_FILE };
+        n->box.action = (Action){ .id = (char *)"mark-node:test", .type = ACTION_MARK_NODE, .target = (char *)TAINT_FILE };
         for (size_t i = 0; i < 2; i++) {
                 n->results[i] = (Result){ .action = &n->steps[i], .outcome = OUTCOME_DONE, .end_usec = 10 };
                 n->tasks[i] = (Task){ .action = &n->steps[i], .result = &n->results[i] };
