@@ -17,7 +17,7 @@ try "there are codes to compare" test "$(codes | wc -l)" -gt 20
 try "the manual's table of codes is the program's" diff <(codes) <(manual_codes)
 try "there are options to compare" test "$(flags | wc -l)" -gt 10
 help_says() { "${NODESTRAP:-$top/build/nodestrap}" "${@:2}" --help | grep -F -- "$1"; }
-try "help is of the command: init takes URIs alone" help_says 'file://PATH; repeatable (default: those' init
+try "help is of the command: init takes URIs alone" help_says 'file://PATH; repeatable (default: the sources of' init
 try "others also a path" help_says 'file://PATH, PATH, or - for stdin; repeatable' plan
 try "a schema is strict otherwise" help_says '--strict                 print one that refuses unknown keys, for' config schema
 try "sarif is for config check" help_says '--output FORMAT          print text (default), json or sarif' config check
