@@ -170,7 +170,7 @@ static int files_work(Work *w) {
                 const Action *a = w->files->swept[i];
                 if (files_at(w, a, "looking for files of an earlier run beside it") &&
                     root_tmp_sweep(w->root, a->target) > 0)
-                        log_debug("%s: removed the temporary file of an earlier run that was killed", a->target);
+                        log_debug("%s: removed the temporary file of a run that was killed", a->target);
         }
         File *listed = &w->files->announcement;
         if (listed->action && files_at(w, listed->action, "adding the new files to it") &&

@@ -180,7 +180,8 @@ static int refuse_reboot(Division *d, const char *boot, const char *gpus, const 
         /* an abandoned step must not reboot later */
         if (!work_pause(d->w, 0))
                 return work_fail(d->w, -ECANCELED, CAUSE_MIG_REBOOT,
-                                 "given up before MIG mode of %s took effect", gpus);
+                                 "the step ended before MIG mode of %s took effect; run nodestrap init "
+                                 "again", gpus);
         /* cloud-init runs user scripts once for an instance, so a reboot would cut them off for good */
         if (d->w->early)
                 return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,

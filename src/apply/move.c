@@ -225,8 +225,8 @@ static int source_look(const Moving *m, Source *s) {
         if (place.mount)
                 return work_fail(
                         m->work, -EBUSY, CAUSE_MOVE,
-                        "%s has its own file system mounted on it, and its content must stay; unmount it, "
-                        "or name %s",
+                        "%s has its own file system mounted on it, and nodestrap moves no file system; "
+                        "unmount it, or name %s",
                         s->move->from,
                         m->work->action->storage.volume ? "another target"
                                                         : "it in spec.instance.localStorage.disabledMounts");

@@ -80,7 +80,7 @@ static int look_after(Proof *p) {
                 return gpus_fail(p->w, &trouble);
         if (r < 0)
                 finding_add(&p->found, "off-the-bus", "", true,
-                            "%s: a GPU has left the PCI bus during its test; replace the instance",
+                            "%s: a GPU fell off the PCI bus during its test; replace the instance",
                             trouble.text);
         for (size_t i = 0; i < gpus.n; i++) {
                 Counters now = {};
@@ -89,7 +89,7 @@ static int look_after(Proof *p) {
                         FIND(b, p->before, p->n_before, streq(b->address, gpus.items[i].address));
                 if (nvml_uuid(gpus.items[i].device, &uuid) == NVML_GPU_IS_LOST)
                         finding_add(&p->found, "off-the-bus", gpus.items[i].address, true,
-                                    "it has left the PCI bus during its test; replace the instance");
+                                    "it fell off the PCI bus during its test; replace the instance");
                 counters_read(&gpus.items[i], p->w->action->device.nvlinks, &now);
                 if (before)
                         compare_counters(p, before, &now);

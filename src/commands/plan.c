@@ -166,8 +166,8 @@ static const char *reason_to_differ(const Run *run, const Status *status) {
         if (kept_read(run->root, &kept) < 0)
                 return "run nodestrap plan as root to see the reason";
         spec_digest(json_object_get(run->config->document, "spec"), spec);
-        return streq(spec, kept.spec) ? "this machine shows other facts now"
-                                      : "its sources hold another configuration now";
+        return streq(spec, kept.spec) ? "facts of this machine have changed since"
+                                      : "its sources have changed since";
 }
 
 static void compare_with_boot(Run *run) {

@@ -406,7 +406,7 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
                 return "must be a duration above 0";
         /* empty means the default in the file, but not on the command line */
         if (s.type == 's' && !*value && *s.limits && !streq(f->name, "tls-min-version"))
-                return "is empty, and must be one of the words that kubelet knows";
+                return "must not be empty: give it one of its values, or remove it";
         json_t *json = flag_json(s.type, value, streq(f->name, "v") ? 10 : 0);
         /* 0 means the default in the file, but not on the command line */
         bool zero_port = streq(f->name, "port") && json_is_integer(json) && json_integer_value(json) == 0;
@@ -494,7 +494,7 @@ static void check_word(Reading *r, const char *word, const char *path) {
         bool certain = !r->merge->partial && word[strspn(word, "0123456789.")];
         KubeletFlag f;
         if (reading_report(r, certain, path, "is neither a flag, which begins with --, nor the value of one: "
-                                           "kubelet exits with it") && kubelet_flag_find(flag, &f))
+                                           "kubelet exits; remove it") && kubelet_flag_find(flag, &f))
                 diag_suggest(r->diag, "--%s", f.name);
 }
 

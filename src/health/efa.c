@@ -25,7 +25,7 @@ static void check_port(const Root *root, const char *device, const char *address
                 return;
         finding_add(f, "efa-port", address, false,
                     "the port of EFA device %s is \"%.32s\", not ACTIVE, and sends nothing; see dmesg (efa). "
-                    "If the driver is well, stop and start the instance, or replace it", device, state);
+                    "If the driver logs no error, stop and start the instance, or replace it", device, state);
 }
 
 /* check-efa reports a function without a driver. */

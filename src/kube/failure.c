@@ -65,7 +65,8 @@ static Cause explain_route(const KubeMoment *m, const char *error, Text *t) {
         else if (r->os_error == ENETUNREACH || r->os_error == EHOSTUNREACH)
                 text_add(t,
                          "no route to %s (%s); check `ip route` and the route table of the subnet. The "
-                         "subnet needs a NAT gateway or the private endpoint of the cluster",
+                         "subnet needs the private endpoint of the cluster, a NAT gateway, or an "
+                         "internet gateway and public addresses",
                          server, strerror((int)r->os_error));
         else if (r->curl == CURLE_OPERATION_TIMEDOUT)
                 text_add(t,
@@ -187,12 +188,12 @@ static Cause explain_unauthorized(const KubeMoment *m, const KubeIdentity *ident
         _free_ char *principal = identity->principal(identity->user);
         text_add(t,
                  "the API server does not know the IAM role of this node (401 Unauthorized). Cluster %s "
-                 "lacks an access entry or aws-auth line for %s: create one (aws eks create-access-entry "
-                 "--cluster-name %s%s%s --type EC2_LINUX --principal-arn %s). If it has one, the token may "
-                 "be for another cluster: %s must be the name (spec.cluster.name) of the cluster at %s. Or "
-                 "its authenticator does not reach STS: its log in CloudWatch (authenticator) has the "
-                 "reason. An access entry needs the ARN with the path of the role, aws-auth the ARN without "
-                 "(aws iam get-role shows it)",
+                 "probably lacks an access entry or aws-auth line for %s: create one (aws eks "
+                 "create-access-entry --cluster-name %s%s%s --type EC2_LINUX --principal-arn %s). If it "
+                 "has one, the token may be for another cluster: %s must be the name (spec.cluster.name) "
+                 "of the cluster at %s. Or its authenticator does not reach STS: its log in CloudWatch "
+                 "(authenticator) has the reason. An access entry needs the ARN with the path of the role,"
+                 " aws-auth the ARN without (aws iam get-role shows it)",
                  a->cluster, principal ?: "that role", a->cluster, a->region ? " --region " : "",
                  a->region ?: "", principal ?: "ARN-OF-THE-ROLE", a->cluster, a->server);
         return CAUSE_NOT_MAPPED;

@@ -252,14 +252,15 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
         else if (raid->disks > s->n)
                 stores_refuse(s, CAUSE_DISKS,
                               "the array " RAID_NAME " has %u members, but only %zu instance store%s here%s: "
-                              "%s. Stop and start the instance to get new disks, or run `blkdiscard --force` "
-                              "for each of these",
+                              "%s. If you do not need the data, stop and start the instance to get new "
+                              "disks, or run `blkdiscard --force` for each of these",
                               raid->disks, s->n, s->n == 1 ? " is" : "s are", missing, text);
         else if (raid->disks < s->n)
                 stores_refuse(s, CAUSE_ARRAY,
                               "the array " RAID_NAME " has %u member%s, but %zu instance stores are here: "
-                              "%s. For one array over all, stop it and run `blkdiscard --force` for each "
-                              "member", raid->disks, raid->disks == 1 ? "" : "s", s->n, text);
+                              "%s. If you do not need the data and want one array over all, stop it and run "
+                              "`blkdiscard --force` for each member",
+                              raid->disks, raid->disks == 1 ? "" : "s", s->n, text);
         else
                 return false;
         return true;

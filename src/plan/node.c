@@ -284,7 +284,8 @@ void plan_node(Plan *plan, const Config *config, const Host *host) {
                                                 .warnings = &plan->warnings };
         Resource *cpu = add(&e, xstrdup("cpu"), host->cpus > 0 ? host->cpus : UINT64_MAX, false);
         if (host->cpus == 0)
-                cpu->doubt = "the table of instance types lacks the number of CPUs";
+                cpu->doubt = "the table of instance types lacks the number of CPUs; give "
+                             "--instance-type-file";
         cpu->is_most = true;
         reserve_of(&e, cpu, NULL);
         add_memory(&e, config, host);

@@ -132,7 +132,7 @@ static int take_card(EfaCards *e, uint64_t card, Diag *diag) {
         if (!row->efa)
                 return refuse_card(e, card, "takes no EFA device", diag);
         if (e->taken[card])
-                return refuse_card(e, card, "is there twice, and takes one EFA device", diag);
+                return refuse_card(e, card, "is listed twice, but takes only one EFA device", diag);
         e->taken[card] = true;
         e->n++;
         return 0;
@@ -220,7 +220,8 @@ static bool show_cards(Plan *plan, EfaCards *e, bool lines, char *const *far) {
                 _free_ char *list = strv_length(far) == n_far ? strv_join(far, ", ") : NULL;
                 diag_warn(&plan->warnings, "efa-far",
                           "no EFA device is near %s%s%s: data to other nodes takes a longer path; add "
-                          "an EFA interface on a network card near each of these GPUs", e->far.data, list ? ", on PCI " : "", list ?: "");
+                          "an EFA interface on a network card near each of these GPUs",
+                          e->far.data, list ? ", on PCI " : "", list ?: "");
         }
         RENEW(plan->machine, text_take(&e->text));
         text_done(&e->far);
@@ -268,8 +269,9 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
                 const NetworkCards *row = row_of(&e, use->card);
                 if (!row) {
                         diag_warn(&plan->warnings, "network-cards-unknown",
-                                  "the metadata service names network card %u, but %s has none of that number in the "
-                                  "built-in table: the plan does not check which EFA devices are near which GPU", use->card, e.type);
+                                  "the metadata service names network card %u, but %s has none of that "
+                                  "number in the built-in table: the plan does not check which EFA devices "
+                                  "are near which GPU", use->card, e.type);
                         return false;
                 }
                 *(use->addressed && row->ena ? &maybe[use->card] : &e.taken[use->card]) |= row->efa;

@@ -32,7 +32,7 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
         text_add(t, "%s%s: ", host->instance.type ?: "unknown type",
                  host->modelled ? ", from the table of instance types" : "");
         text_add(t, host->cpus > 0 ? "%u CPUs%s" : "CPUs not known", host->cpus,
-                 strv_contains(host->assumed, "cpus") ? " (assumed: not in the table)" : "");
+                 strv_contains(host->assumed, "cpus") ? " (assumed)" : "");
         if (host->memory_bytes > 0)     /* not all instance types have it in the table */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
         describe_nodes(t, config, host);
@@ -51,7 +51,13 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
         if (efa && !known)
                 text_add(t, " (assumed)");
         add_count(t, host_instance_stores(host), "instance store");
-        add_count(t, host->n_nics, "network interface");
+        if (strv_contains(host->assumed, "disks"))
+                text_add(t, " (assumed)");
+        if (host->modelled)
+                text_add(t, "; planned with %zu network interface%s", host->n_nics,
+                         host->n_nics == 1 ? "" : "s");
+        else
+                add_count(t, host->n_nics, "network interface");
 }
 
 char *plan_describe_host(const Config *config, const Host *host) {

@@ -377,7 +377,7 @@ static void check_room(Stores *s, const Device *d, const BindStep *binds, size_t
         else
                 stores_refuse(s, CAUSE_MOVE,
                               "%s must move to the instance stores (%s), which have room for %s: remove what "
-                              "you do not need, or name what stays in disabledMounts", need, each, have);
+                              "you do not need, or list in disabledMounts what must stay", need, each, have);
 }
 
 static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *binds, size_t n,

@@ -126,7 +126,8 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
              label = config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY &&
                      plan_find(plan, FABRIC_ID);
         Action *a = plan_add(plan, ACTION_MARK_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
-                             taint ? "taint if a device step failed" : "start kubelet without an earlier taint");
+                             taint ? "taint if a device step failed"
+                                   : "clear an earlier taint from kubelet arguments");
         if (label) {
                 a->node.clique = true;
                 a->with = xstrdup(taint ? CLIQUE_KEY " " TAINT_KEY : CLIQUE_KEY);
@@ -149,7 +150,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_NODE, PHASE_RUN, "kubelet", TAINT_KEY,
-                             "after device failure: refuse an existing untainted Node");
+                             "after device failure: fail if untainted Node exists");
         a->with = xstrdup(host->instance.id);
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_unit(&plan->actions[i], "kubelet.service"))

@@ -190,7 +190,7 @@ rm "$root/run/nodestrap/interfaces.json"
 ok "a card that is never told on a type with several is no card 0" eval 'late ens7 "$(mac_of 7)/network-card" && says "does not tell its network card yet" && undecided ens7'
 lag "=0 */network-card inf" "=0 */device-number inf"
 rm "$root/run/nodestrap/interfaces.json"
-ok "nor is there a second device 0 on card 0" eval 'late ens7 "$(mac_of 7)/network-card" && says "the place of the primary interface" && undecided ens7'
+ok "nor is there a second device 0 on card 0" eval 'late ens7 "$(mac_of 7)/network-card" && says "which is the primary interface" && undecided ens7'
 lag ""
 ok "the next try succeeds" add ens7
 machine p5.48xlarge --count 8 --device-0

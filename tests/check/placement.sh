@@ -99,7 +99,7 @@ not_efa() { local cards=$1 type=$2 words=$3 rc=0; efa "$type" "$cards" || rc=$?;
 ok 'a card that the type does not have' not_efa 1,17 p6e-gb200.36xlarge 'network card 17 of p6e-gb200.36xlarge does not exist; choose from 1 to 16'
 ok 'a number beyond all cards' not_efa 18446744073709551615 p5.48xlarge 'network card 18446744073709551615 of p5.48xlarge does not exist; choose from 0 to 31'
 ok 'a card for ENA alone' not_efa 0,1 p6-b300.48xlarge 'network card 0 of p6-b300.48xlarge takes no EFA device; choose from 1 to 16'
-ok 'two on one card' not_efa 4-6,5 p6e-gb200.36xlarge 'network card 5 of p6e-gb200.36xlarge is there twice, and takes one EFA device'
+ok 'two on one card' not_efa 4-6,5 p6e-gb200.36xlarge 'network card 5 of p6e-gb200.36xlarge is listed twice, but takes only one EFA device'
 ok 'a type whose cards nobody published' not_efa 0 p6e-gb300r.36xlarge 'which network cards of p6e-gb300r.36xlarge take EFA is not known here'
 ok 'a type without EFA' not_efa 0 m5.large 'which network cards of m5.large take EFA is not known here'
 for cards in '' x ,1 3-1 -1 1-2-3 1.5 ' 1'; do

@@ -41,7 +41,7 @@ ok "and has the same plan" says "Applying plan $(verdict planId)."
 typed plan -c imds://user-data
 ok "a source on the command line counts alone" lacks 'Reads '
 sed -i s/42/43/ "$drop_ins/10.yaml"; typed plan --output json
-ok "another configuration than at boot is told" tells "the last run of this boot had another plan, sha256:$(verdict planId | cut -c 8-14)…: its sources hold another configuration now"
+ok "another configuration than at boot is told" tells "the last run of this boot had another plan, sha256:$(verdict planId | cut -c 8-14)…: its sources have changed since"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
         chmod 755 "$tmp"; setpriv --reuid=65534 --clear-groups "$nodestrap" plan --output json --root "$root" >"$tmp/out" 2>"$tmp/err"; code=$?
         ok "another user is told of what he may not read" tells "this user may not read it, so its settings are missing here"

@@ -72,7 +72,7 @@ try "no Node" fails absent ENOTREGISTERED "cluster training has no Node $NODE: k
 try "one request is enough for that" says absent '(1 request in '
 try "another Node's name" fails name EFORBIDDEN "the API server knows the role of this node, but does not let it see Node ip-10-0-2-99.us-west-2.compute.internal: 403 Forbidden (nodes \"ip-10-0-2-99"
 try "by whom the API server takes it for" says name "; the cluster takes this node for $NODE: kubelet must register with that name (--hostname-override, in /etc/eks/kubelet/environment)"
-try "a token for another cluster is a 401 like any" fails cluster ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster another lacks an access entry"
+try "a token for another cluster is a 401 like any" fails cluster ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster another probably lacks an access entry"
 try "and that is named as well" says cluster "the token may be for another cluster: another must be the name (spec.cluster.name) of the cluster at $API"
 try "the CA of another cluster" fails ca EAPICERT "10.0.2.100 shows a certificate that the cluster CA in /etc/kubernetes/pki/ca.crt has not signed ("
 try "a clock that is an hour behind" eval 'fails behind ECLOCK "the API server refuses the token of this node (401): the clock of this machine says 20" && an_hour behind'
@@ -81,7 +81,7 @@ try "so far behind that the certificate is not valid yet" eval 'fails far-behind
 
 # ---- or not, or to another one ----
 restart_authenticator unmapped; learns unmapped ENOTMAPPED
-try "a role that is mapped to nobody" named unmapped ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster training lacks an access entry or aws-auth line for arn:aws:iam::$ACCOUNT:role/$ROLE"
+try "a role that is mapped to nobody" named unmapped ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster training probably lacks an access entry or aws-auth line for arn:aws:iam::$ACCOUNT:role/$ROLE"
 try "and what to type" says unmapped "aws eks create-access-entry --cluster-name training --region $REGION --type EC2_LINUX --principal-arn arn:aws:iam::$ACCOUNT:role/$ROLE). "
 authenticator_stop; learns nobody ENOTMAPPED
 try "an authenticator that is away is no other 401" eval 'named nobody ENOTMAPPED "" && says nobody "Or its authenticator does not reach STS: its log in CloudWatch (authenticator) has the reason"'

@@ -116,9 +116,9 @@ TEST(devices) {
                 { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(0), GPUS(0)), "{}", "pods can get 0 of 8 nvidia.com/gpu: no device plugin or DRA driver has registered them" },
                 { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(7), GPUS(7)), "{}", "pods can get 7 of 8 nvidia.com/gpu: the device plugin has registered no more" },
                 { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(7), GPUS(8)), "{}",
-                  "pods can get 7 of 8 nvidia.com/gpu: the device plugin has ended, or finds the others unhealthy" },
+                  "pods can get 7 of 8 nvidia.com/gpu: the device plugin has ended, or finds the others unhealthy; see the log of its pod" },
                 { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(0), GPUS(8)), "{}",
-                  "pods can get 0 of 8 nvidia.com/gpu: the device plugin has ended, or finds the others unhealthy" },
+                  "pods can get 0 of 8 nvidia.com/gpu: the device plugin has ended, or finds the others unhealthy; see the log of its pod" },
                 { "{\"nvidia.com/gpu\":2}", "{}", "{" SLICE("a", "gpu.nvidia.com", DRA("gpu", "")) "," SLICE("b", "gpu.nvidia.com", OLD "," DRA("vfio", "")) "}", NULL },
                 { "{\"nvidia.com/gpu\":2}", "{}", "{" SLICE("a", "gpu.nvidia.com", DRA("gpu", "") "," DRA("gpu", TAINTED) "," DRA("mig", "")) "}",
                   "pods can get 1 of 2 nvidia.com/gpu: the DRA driver has no more without a taint" },
@@ -414,7 +414,7 @@ TEST(failures) {
 TEST(role_not_known) {
         static const Case c = { { .status = 401 }, 0, CAUSE_NOT_MAPPED, NULL };
         _free_ char *text = explain(&access_nowhere, &unknown, &c);
-        ASSERT_CONTAINS(text, "lacks an access entry or aws-auth line for that role: create one (aws eks create-access-entry --cluster-name training --type EC2_LINUX --principal-arn ARN-OF-THE-ROLE). If it has one, ");
+        ASSERT_CONTAINS(text, "probably lacks an access entry or aws-auth line for that role: create one (aws eks create-access-entry --cluster-name training --type EC2_LINUX --principal-arn ARN-OF-THE-ROLE). If it has one, ");
 }
 
 TEST(somebody_elses_words) {

@@ -289,7 +289,7 @@ TEST(who_was_given_up_reboots_nothing) {  /* the loop has told of it as late, an
         program(&m, "systemctl", "");
         boot(&m, "first\n");
         m.work.cancel_fd = eventfd(1, EFD_CLOEXEC);
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "given up before MIG mode of GPU 0 (0000:10:00.0) took effect");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "the step ended before MIG mode of GPU 0 (0000:10:00.0) took effect");
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         close(m.work.cancel_fd);
@@ -387,7 +387,7 @@ TEST(who_is_given_up_gives_back_what_he_took) {
         program(&m, "rmmod", "rm -r ${0%/bin/*}/sys/module/$1");
         program(&m, "modprobe", "");
         program(&m, "nvidia-smi", "cat ${0%/bin/*}/run/nodestrap/stopped >>${0%/bin/*}/ran; echo >${0%/bin/*}/cancel; exec sleep 60");
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "given up before MIG mode of GPU 0 (0000:10:00.0) took effect");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "the step ended before MIG mode of GPU 0 (0000:10:00.0) took effect");
         ran(&m, "systemctl stop nvidia-dcgm.service\nsystemctl stop nvidia-persistenced.service\nrmmod nvidia_drm\nnvidia-smi --gpu-reset\n"
                 "nvidia-dcgm.service\nnvidia-persistenced.service\nnvidia_drm\n"
                 "modprobe nvidia_drm\nsystemctl --no-block start nvidia-persistenced.service nvidia-dcgm.service\n");

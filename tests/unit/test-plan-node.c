@@ -96,7 +96,7 @@ TEST(cpus_that_are_not_known) {
         s.host.cpus = 0;
         sample_plan(&s);
         ASSERT_STREQ(node_text(&s, "capacity", "cpu"), "");
-        ASSERT_STREQ(node_text(&s, "unknown", "cpu"), "the table of instance types lacks the number of CPUs");
+        ASSERT_STREQ(node_text(&s, "unknown", "cpu"), "the table of instance types lacks the number of CPUs; give --instance-type-file");
         ASSERT_STREQ(node_text(&s, "capacity", "pods"), "234");
         ASSERT_TRUE(sample_warned(&s, "no-cpu-count"));
         ASSERT_CONTAINS(s.plan->machine, "CPUs not known");

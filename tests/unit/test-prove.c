@@ -310,7 +310,7 @@ TEST(counters_that_grow) {
 
 TEST(a_gpu_that_leaves_the_bus) {
         STEP(m, "", "cp $LINES prove; echo 'error nvmlDeviceGetHandleByIndex 15 1' >>$FAKE_NVML");
-        ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "a GPU has left the PCI bus during its test");
+        ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "a GPU fell off the PCI bus during its test");
         ASSERT_STREQ(m.work.warnings.items[0].code, "off-the-bus");
 }
 

@@ -67,8 +67,8 @@ static const char *missing_place(const InterfaceFacts *f, const Eni *eni) {
                 return "the metadata service does not tell its network card yet, and this instance type has "
                        "several";
         if (eni->card <= 0 && eni->device == 0)
-                return "the metadata service gives this interface as device 0 of card 0, the place of the "
-                       "primary interface";
+                return "the metadata service lists this interface as device 0 of network card 0, which is "
+                       "the primary interface";
         return NULL;
 }
 
