@@ -192,8 +192,8 @@ static Cause explain_unauthorized(const KubeMoment *m, const KubeIdentity *ident
                  "create-access-entry --cluster-name %s%s%s --type EC2_LINUX --principal-arn %s). If it "
                  "has one, the token may be for another cluster: %s must be the name (spec.cluster.name) "
                  "of the cluster at %s. Or its authenticator does not reach STS: its log in CloudWatch "
-                 "(authenticator) has the reason. An access entry needs the ARN with the path of the role,"
-                 " aws-auth the ARN without (aws iam get-role shows it)",
+                 "(authenticator) has the reason. An access entry needs the ARN with the path of the role, "
+                 "aws-auth the ARN without (aws iam get-role shows it)",
                  a->cluster, principal ?: "that role", a->cluster, a->region ? " --region " : "",
                  a->region ?: "", principal ?: "ARN-OF-THE-ROLE", a->cluster, a->server);
         return CAUSE_NOT_MAPPED;
