@@ -33,7 +33,7 @@ static int part_set_mode(Division *d, DividedGpu *part, int asks) {
                         d->accepted = true;
                         return 0;
                 }
-                work_progress(d->w, "%s is in use, so its MIG mode cannot be set", part->name);
+                work_progress(d->w, "%s is in use, so its MIG mode cannot be set yet", part->name);
                 if (asks > 1 && !work_pause(d->w, USEC_PER_SEC))
                         break;
         }

@@ -257,7 +257,7 @@ static const Field imex_fields[] = {
           AT(LIST, nvidia.imex_nodes), OURS("[\"10.0.1.11\", \"10.0.1.12\"]") },
         { FIELD("channels", "How many IMEX channels; equal on all nodes of the domain."), .max = 1 << 20,
           .fallback = "2048", AT(INTEGER, nvidia.imex_channels), OURS("2048") },
-        { FIELD("createChannel0", "Make the device of channel 0?"), AT(BOOL, nvidia.imex_channel0),
+        { FIELD("createChannel0", "Make the device file of IMEX channel 0."), AT(BOOL, nvidia.imex_channel0),
           OURS("true") },
         { FIELD("label", "Register the node with the label nvidia.com/gpu.clique?"),
           AT(BOOL, nvidia.imex_label), OURS("true") },

@@ -24,7 +24,7 @@ const char *enforcement_words(const KubeletGiven *g) {
         if (twice && from(g, 31))
                 return "holds a word twice";
         if (both)
-                return "holds a word both with and without -compressible";
+                return "holds a word twice: once with -compressible, once without; remove one";
         if (news && until(g, 32))
                 return text_say(g->room, "holds a word that kubelet knows from 1.32 on, but this one is 1.%u",
                                 g->minor);

@@ -174,7 +174,7 @@ static size_t devices_of(const Config *config, Host *h, Probed *all, Content **c
 static int look_failed(Storage *s, int r, const char *path, Diag *diag) {
         if (r == -EINTR)
                 return diag_error(diag, r, CAUSE_INTERRUPTED,
-                                  "stopped by %s while it waited for the content of %s; nothing was changed",
+                                  "stopped by %s while reading %s; nothing was changed",
                                   stop_name(stop_signal()), path);
         if (r == -EACCES || r == -EPERM || r == -ENOENT)
                 return cannot_look(s, r, path);

@@ -136,7 +136,8 @@ static int check_fit(const Mig *m, const Wish *wishes, size_t n, const char *gpu
                 return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
                                      "GPU %s (%s) cannot hold %s, only %s", gpus, name, all, some);
         diag_warn_at(m->warnings, "mig-fit", NULL, m->where,
-                     "GPU %s (%s) may not hold %s, only %s; its driver decides", gpus, name, all, some);
+                     "GPU %s (%s) probably cannot hold %s, only %s; the driver decides at boot",
+                     gpus, name, all, some);
         return 0;
 }
 

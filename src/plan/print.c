@@ -29,10 +29,13 @@ static void describe_nodes(Text *t, const Config *config, const Host *host) {
 
 static void describe_machine(Text *t, const Config *config, const Host *host) {
         unsigned gpus = host->gpus.count;
-        text_add(t, "%s%s: ", host->instance.type ?: "unknown type",
-                 host->modelled ? ", from the table of instance types" : "");
+        bool guessed = strv_contains(host->assumed, "cpus");
+        text_add(t, "%s", host->instance.type ?: "unknown type");
+        if (host->modelled)
+                text_add(t, ", %s the table of instance types", guessed ? "partly from" : "from");
+        text_add(t, ": ");
         text_add(t, host->cpus > 0 ? "%u CPUs%s" : "CPUs not known", host->cpus,
-                 strv_contains(host->assumed, "cpus") ? " (assumed)" : "");
+                 guessed ? " (assumed)" : "");
         if (host->memory_bytes > 0)     /* not all instance types have it in the table */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
         describe_nodes(t, config, host);

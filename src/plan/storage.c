@@ -115,8 +115,8 @@ void device_filesystem(Stores *s, Diag *warnings, Device *d) {
         if (!streq(d->filesystem, wanted_filesystem(s, d)))
                 diag_warn_at(warnings, "filesystem-kept", NULL,
                              s->path ?: "spec.instance.localStorage.filesystem",
-                             "%s holds %s and keeps it, instead of %s: you may need its data",
-                             d->name, d->filesystem, wanted_filesystem(s, d));
+                             "%s holds %s already: nodestrap keeps it, since you may need its data, and does "
+                             "not make %s", d->name, d->filesystem, wanted_filesystem(s, d));
 }
 
 static Action *add_step(Plan *plan, ActionType type, const Device *d, const char *target, const char *why) {

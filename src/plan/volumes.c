@@ -154,7 +154,7 @@ static void check_stores(Stores *s, const char *target) {
                 return;
         if (path_in(target, o->mount_path) || path_in(o->mount_path, target))
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s and %s, the mount point of instance stores, contain one another: set "
+                              "one of %s and %s, the mount point of instance stores, lies in the other: set "
                               "another target, or another "
                               "spec.instance.localStorage.mountPath", target, o->mount_path);
         for (size_t i = 0; o->strategy != STORAGE_MOUNT && i < s->places.n; i++) {
@@ -162,8 +162,8 @@ static void check_stores(Stores *s, const char *target) {
                 if (store_bind_wanted(o, b) && !streq(b->path, target) &&
                     (path_in(target, b->path) || (!b->given && path_in(b->path, target))))
                         stores_refuse(s, CAUSE_MOUNT,
-                                      "%s and %s, which goes to the instance stores, contain one another: "
-                                      "set another target, or name %s in "
+                                      "one of %s and %s, which goes to the instance stores, lies in the "
+                                      "other: set another target, or name %s in "
                                       "spec.instance.localStorage.disabledMounts",
                                       target, b->path, b->word);
         }
@@ -290,8 +290,8 @@ void plan_volumes(Plan *plan, Stores *s) {
         if (s->config->instance.n_volumes > 0 && o->strategy != STORAGE_NONE &&
             (path_in(o->mount_path, VOLUMES_PLACE) || path_in(VOLUMES_PLACE, o->mount_path)))
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s, the mount point of instance stores, and " VOLUMES_PLACE ", that of "
-                              "volumes, contain one another: set another "
+                              "one of %s, the mount point of instance stores, and " VOLUMES_PLACE ", that "
+                              "of volumes, lies in the other: set another "
                               "spec.instance.localStorage.mountPath", o->mount_path);
         for (size_t i = 0; i < s->config->instance.n_volumes; i++) {
                 _free_ char *path = xasprintf("spec.instance.storage.volumes[%zu]", i);

@@ -264,7 +264,7 @@ static int prepare(Puller *p) {
                 pull_warn("no-pre-pull", "libcurl.so.4 has no HTTP/2, which containerd needs; install "
                           CURL_PACKAGE);
         else if (r < 0)
-                pull_warn("no-pre-pull", "libcurl.so.4 does not start: %s", why ?: "no memory");
+                pull_warn("no-pre-pull", "libcurl.so.4 cannot be initialised: %s", why ?: "no memory");
         return r;
 }
 

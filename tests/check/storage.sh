@@ -80,7 +80,7 @@ ok "by Mount, too" refused '{strategy: Mount}' EDISKUSED nvme0n1 LUKS
 if command -v mkfs.xfs >/dev/null && truncate -s 512M "$root/dev/nvme0n1" && mkfs.xfs -qf -L data "$root/dev/nvme0n1"; then
         ok "a file system that is there is kept" planned '{strategy: RAID0}' keep make
         ok "also another one than asked for" planned '{strategy: RAID0, filesystem: ext4}' keep make
-        ok "which is told" eval 'plan "{strategy: RAID0, filesystem: ext4}" && tr -s "\n " " " <"$tmp/out" | grep -q "holds xfs and keeps it, instead of ext4"'
+        ok "which is told" eval 'plan "{strategy: RAID0, filesystem: ext4}" && tr -s "\n " " " <"$tmp/out" | grep -q "holds xfs already: nodestrap keeps it, since you may need its data, and does not make ext4"'
         mkfs.xfs -qf -L nodestrap-mk "$root/dev/nvme0n1"
         ok "one whose making was cut off is made anew" planned '{strategy: RAID0}' remake make
 fi

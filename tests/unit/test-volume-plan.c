@@ -175,7 +175,7 @@ TEST(what_is_there_is_kept) {
         ASSERT_STATE(m, "mount:" XVDB, "make");
         ASSERT_STREQ(planned(m, "mount:" XVDB)->storage.filesystem, "ext4");
         _free_ char *all = texts(&m->s.plan->warnings);
-        ASSERT_CONTAINS(all, "filesystem-kept: spec.instance.storage.volumes[0]: nvme1n1 holds ext4 and keeps it, instead of xfs");
+        ASSERT_CONTAINS(all, "filesystem-kept: spec.instance.storage.volumes[0]: nvme1n1 holds ext4 already: nodestrap keeps it, since you may need its data, and does not make xfs");
         set_content(&m->disks[1], "xfs", LABEL_UNFINISHED);
         ASSERT_PLANNED(m);
         ASSERT_STATE(m, "make-filesystem:" XVDB, "remake");
@@ -344,12 +344,12 @@ TEST(targets_among_the_instance_stores) {
         ASSERT_STATE(m, "stop-unit:kubelet.service", "make");
         m->s.config.instance.storage.strategy = STORAGE_RAID0;
         m->disks[2].kind = DISK_INSTANCE_STORE;
-        ASSERT_REFUSED(m, "/var/lib/kubelet/pods and /var/lib/kubelet, which goes to the instance stores, contain one another");
+        ASSERT_REFUSED(m, "one of /var/lib/kubelet/pods and /var/lib/kubelet, which goes to the instance stores, lies in the other");
         m->s.config.instance.storage.no_kubelet = true;
         ASSERT_PLANNED(m);
         strv_free(m->volumes[0].targets);
         m->volumes[0].targets = LIST("/mnt/k8s-disks/9");
-        ASSERT_REFUSED(m, "/mnt/k8s-disks/9 and /mnt/k8s-disks, the mount point of instance stores, contain one another");
+        ASSERT_REFUSED(m, "one of /mnt/k8s-disks/9 and /mnt/k8s-disks, the mount point of instance stores, lies in the other");
         strv_free(m->volumes[0].targets);
         m->volumes[0].targets = LIST("/mnt/k8s-volumes/x");
         ASSERT_REFUSED(m, "lies in /mnt/k8s-volumes");
@@ -361,7 +361,7 @@ TEST(instance_stores_among_the_volumes) {
         m->s.config.instance.storage.mount_path = (char *)"/mnt/k8s-volumes/stores";
         ASSERT_REFUSED(m, "EMOUNT: spec.instance.localStorage.mountPath: /mnt/k8s-volumes/stores, the mount point of instance stores, and /mnt/k8s-volumes");
         m->s.config.instance.storage.mount_path = (char *)"/mnt";
-        ASSERT_REFUSED(m, "/mnt, the mount point of instance stores, and /mnt/k8s-volumes, that of volumes, contain one another");
+        ASSERT_REFUSED(m, "one of /mnt, the mount point of instance stores, and /mnt/k8s-volumes, that of volumes, lies in the other");
         m->s.config.instance.storage.strategy = STORAGE_NONE;
         ASSERT_PLANNED(m);
 }

@@ -342,7 +342,7 @@ class Matrix:
         self.as_nodeadm()
         self.reboot('nodeadm')
         found = self.boot(AGAIN, self.tools('cp'), 'xfs')
-        kept = f'holds xfs and keeps it, instead of {self.fs}' in self.node.last.err
+        kept = f'holds xfs already: nodestrap keeps it, since you may need its data, and does not make {self.fs}' in self.node.last.err
         return found if kept else [*found, f'nobody says that xfs is kept: {self.node.last.err}']
 
     def foreign_array(self):
