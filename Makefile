@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make picture | make install DESTDIR=…
+# make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench [PEER=NODEADM] | make picture | make install DESTDIR=…
 # make CC=aarch64-linux-gnu-gcc (make deps ARCH=arm64 brings what that needs) | make deb [ARCH=arm64] | make rpm [ARCH=arm64] [RELEASE=2]
 # make portable [ARCH=arm64] | make portable-image
 # make deps-test images | make lint | make check-boot | make check-vm | make check-cluster | make check-arm64 | make package
@@ -318,7 +318,7 @@ bench: guest-programs $(BENCH)
 	$(Q)python3 tests/bench/boot.py --nodestrap $(O)/nodestrap
 	$(Q)$(O)/tests/bench/fleet
 	$(Q)tests/bench/storage.sh $(O)/nodestrap $(O)/tests/bench
-	$(Q)python3 tests/bench/cluster.py --nodestrap $(O)/nodestrap
+	$(Q)python3 tests/bench/cluster.py --nodestrap $(O)/nodestrap $(if $(PEER),--peer $(PEER))
 picture: guest-programs                  # of a boot of conf/examples/p5-48xlarge.userdata, in real time: the whole one, and the small one of README
 	$(Q)python3 tests/bench/boot.py --nodestrap $(O)/nodestrap --speed 1 --picture tests/fixtures/boot-p5.json
 	$(Q)install -D -m 644 tests/fixtures/boot-p5.json $(O)/picture/run/nodestrap/status.json

@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """From power-on to a node that is Ready: the time of each stage, in a virtual machine, with a real kubelet and a real API server.
 
-usage: cluster.py --nodestrap FILE [--runs N] [--kube VERSION] [--keep DIR] [--only nodestrap|aws|unread] [--disk MB/S[:IOPS]] [--warm]
-                  [--read-ahead]
+usage: cluster.py --nodestrap FILE [--runs N] [--kube VERSION] [--keep DIR] [--only nodestrap|aws|unread|peer] [--peer FILE]
+                  [--disk MB/S[:IOPS]] [--warm] [--read-ahead]
 
 The guest of tests/cluster boots alternately with kubelet's tokens by nodestrap and by the AWS CLI (--credential-plugin aws), N times each;
 shown are the medians, and in brackets what the stage took after the one before it. Zero is the start of QEMU. What kubelet asks comes from
 the API server's audit log, all else from systemd in the guest; the two clocks are put on one by asking the one for its time from the other.
+--peer boots it in turn with FILE, a build of AWS's nodeadm, in place of all of nodestrap: the two units of EKS's image (tests/fakes/al2023),
+the same user data, its tokens by the AWS CLI. Its setup-local-disks may lie beside it, else storage/peer.sh stands in for that.
 Below the stages stands what each unit has read from the disk until the node was Ready, with the page cache dropped as systemd begins, and
 how long containerd, kubelet and any program at all stood still for want of a disk by then (pressure of io): load of this machine moves
 the stages, and these hardly.
---disk holds the root disk to so many megabytes a second, and to so many requests: a new EBS volume gives about 20 MB/s. --warm leaves the
-page cache as it is. --read-ahead compares boots with and without nodestrap-read-ahead.service ("unread") instead, by nodestrap's tokens;
-a line for each boot stands first, since an emulated drive that loses an answer costs a boot 15 s, which is mostly its file system's.
+--disk holds the root disk to so many megabytes a second, and to so many requests: a new EBS volume gives about 20 MB/s. --warm leaves the page
+cache as it is. --read-ahead boots without nodestrap-read-ahead.service ("unread"), too, and with it or --peer the AWS CLI has no turn of its own.
+A line for each boot stands first then, since an emulated drive that loses an answer costs a boot 15 s, which is mostly its file system's.
 It judges nothing: the guest's processors are emulated, and that makes programs that compute many times slower than those that wait.
 Needs root, as all guests of the tests.
 """
@@ -27,52 +29,55 @@ import sys
 import tempfile
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-STAGES = [("kernel", "the kernel starts"), ("systemd", "systemd starts"), ("network", "the network is up"), ("config", "the config phase is done"),
-          ("containerd", "containerd runs"), ("kubelet", "kubelet starts"), ("asked", "kubelet's first request"),
+STAGES = [("kernel", "the kernel starts"), ("systemd", "systemd starts"), ("network", "the network is up"), ("begins", "the config phase starts"),
+          ("config", "the config phase is done"), ("containerd", "containerd runs"), ("kubelet", "kubelet starts"), ("asked", "kubelet's first request"),
           ("registered", "the Node is registered"), ("ready", "the Node is Ready")]
-READERS = ["nodestrap-read-ahead", "nodestrap-config", "nodestrap-devices", "nodestrap-run", "containerd", "kubelet"]
+READERS = ["nodestrap-read-ahead", "nodestrap-config", "nodestrap-devices", "nodestrap-run", "nodeadm-config", "nodeadm-run", "containerd", "kubelet"]
 GUEST = r"""#!/bin/bash
 # run: vmboot.sh -S trixie -d 2 -m 3G -t 900{packages}
 # kube: {kube}
-# tree: enabled kube containerd_version io_accounting {words}
+# tree: {units} kube containerd_version io_accounting {words}
 # cluster: audit
-# spec: {{instance: {{localStorage: {{strategy: RAID0}}}}}}
+# user-data:   instance: {{localStorage: {{strategy: RAID0}}}}
 . /vmtest/cluster.sh
 t() {{ echo "\"$1\": $(property "$2" "$3"),"; }}
 stalled() {{ sed -n 's/^some.*total=//p' "$1"; }}
 try "the Node is Ready" node_ready
-{{ echo '{{'; t network network-online.target ActiveEnterTimestampMonotonic; t config nodestrap-config ExecMainExitTimestampMonotonic
+{{ echo '{{'; t network systemd-networkd-wait-online ActiveEnterTimestampMonotonic; t begins {config} ExecMainStartTimestampMonotonic
+  t config {config} ExecMainExitTimestampMonotonic
   t containerd containerd ActiveEnterTimestampMonotonic; t kubelet kubelet ExecMainStartTimestampMonotonic
   echo "\"systemd\": $(systemctl show -P UserspaceTimestampMonotonic) }}"; }} >out/times.json
-{{ echo '{{'; for unit in {readers}; do n=$(property $unit IOReadBytes); [[ $n =~ ^[0-9]+$ ]] || n=0; echo "\"$unit\": $n,"; done
-  read -r _ _ sectors _ </sys/block/vda/stat; echo "\"the root disk in all\": $((sectors * 512)) }}"; }} >out/read.json
+{{ echo '{{'; for unit in {readers}; do n=$(property $unit IOReadBytes); [[ $n =~ ^[0-9]+$ ]] || n=0; echo "\"read by $unit\": $n,"; done
+  read -r _ _ sectors _ </sys/block/vda/stat; echo "\"read from the root disk in all\": $((sectors * 512)) }}"; }} >out/read.json
 {{ echo '{{'; for unit in containerd kubelet; do echo "\"$unit\": $(stalled /sys/fs/cgroup$(property $unit ControlGroup)/io.pressure),"; done
   echo "\"any program\": $(stalled /proc/pressure/io) }}"; }} >out/stalled.json
-cp /run/nodestrap/status.json out/; cp /run/nodestrap/read-ahead.json out/ 2>/dev/null
+cp /run/nodestrap/{{status,read-ahead}}.json out/ 2>/dev/null
 try "kubelet's tokens are {plugin}'s" grep -qE 'command: ("|/usr/bin/)?{plugin}' /var/lib/kubelet/kubeconfig
 try "the host's clock can be read" python3 clock.py >/dev/null
 finish
 """
-COLUMNS = {"nodestrap": "tokens by nodestrap", "aws": "tokens by aws", "unread": "nothing read ahead"}
+COLUMNS = {"nodestrap": "tokens by nodestrap", "aws": "tokens by aws", "unread": "nothing read ahead", "peer": "nodeadm"}
 
 
 def boot(options, kind):
     """What was written down: dictionaries of stages, in seconds since power-on, of bytes read and of seconds that programs stood still."""
-    plugin = "aws" if kind == "aws" else "nodestrap"
+    plugin = "aws" if kind in ("aws", "peer") else "nodestrap"
     words = ["host_clock"] + ["aws_plugin"] * (kind == "aws") + ["cold_cache"] * (not options.warm)
     with tempfile.TemporaryDirectory() as work:
         script = f"{work}/{plugin}.sh"
         with open(script, "w") as f:
-            f.write(GUEST.format(plugin=plugin, kube=options.kube, readers=" ".join(READERS), packages=" -a awscli" if plugin == "aws" else "",
-                                 words=" ".join(words)))
+            units, config = ("peer", "nodeadm-config") if kind == "peer" else ("enabled", "nodestrap-config")
+            f.write(GUEST.format(plugin=plugin, units=units, config=config, kube=options.kube, readers=" ".join(READERS),
+                                 packages=" -a awscli" if plugin == "aws" else "", words=" ".join(words)))
         kernel = {"NODESTRAP_TEST_APPEND": "psi=1" + " systemd.mask=nodestrap-read-ahead.service" * (kind == "unread")}
-        done = subprocess.run([f"{TESTS}/run/cluster.sh", script], env=os.environ | slow(options.disk) | kernel | {"NODESTRAP": options.nodestrap, "KEEP": work},
+        given = {"NODESTRAP": options.nodestrap, "PEER": options.peer or "", "KEEP": work}
+        done = subprocess.run([f"{TESTS}/run/cluster.sh", script], env=os.environ | slow(options.disk) | kernel | given,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if "# SKIP" in done.stdout:
             print(f"power-on to Ready: not here, {done.stdout.split(': ', 1)[-1]}")
             sys.exit()
         if done.returncode != 0:
-            sys.exit(f"{plugin}:\n{done.stdout}")
+            sys.exit(f"{kind}:\n{done.stdout}")
         out = next(d for d, _, files in os.walk(work) if "times.json" in files)
         if options.keep:
             subprocess.run(["cp", "-a", out, f"{options.keep}/{kind}.{len(os.listdir(options.keep))}"], check=True)
@@ -130,19 +135,21 @@ def main():
     parser.add_argument("--warm", action="store_true")
     parser.add_argument("--read-ahead", action="store_true")
     parser.add_argument("--disk")
+    parser.add_argument("--peer", type=os.path.abspath)
     options = parser.parse_args()
     options.nodestrap = os.path.abspath(options.nodestrap)
     if os.geteuid() != 0:
         print("power-on to Ready: not here, guests need root\n")
         return
-    plugins = [options.only] if options.only else ["nodestrap", "unread" if options.read_ahead else "aws"]
+    others = ["unread"] * options.read_ahead + ["peer"] * bool(options.peer)
+    plugins = [options.only] if options.only else ["nodestrap", *(others or ["aws"])]
     took = {plugin: [] for plugin in plugins}
     for _ in range(options.runs):
         for plugin in plugins:
             took[plugin].append(boot(options, plugin))
-            if options.read_ahead:
+            if others:
                 at, read, stalled = took[plugin][-1]
-                print(plugin, *(f"{stage} {at[stage]:.2f}" for stage, _ in STAGES), *(f"{r}={n / 2**20:.0f}M" for r, n in read.items()),
+                print(plugin, *(f"{stage} {at[stage]:.2f}" for stage, _ in STAGES), *(f"{what} {n / 2**20:.0f}M" for what, n in read.items() if n),
                       *(f"{who} stood {s:.2f}" for who, s in stalled.items()), flush=True)
     disk = f", root disk {options.disk} MB/s" if options.disk else ""
     rows = [(f"power-on to Ready, kubelet {options.kube}, of {options.runs}{disk}", *(COLUMNS[plugin] for plugin in plugins))]
@@ -153,9 +160,13 @@ def main():
             step = statistics.median(run[stage] - (run[STAGES[i - 1][0]] if i else 0) for run, *_ in took[plugin])
             row.append(f"{at:.2f} s  (+{step:.2f})")
         rows.append(row)
-    for reader in [*READERS, "the root disk in all"]:
-        rows.append([f"read by {reader}" if reader in READERS else f"read from {reader}",
-                     *(f"{statistics.median(read[reader] for _, read, _ in took[plugin]) / 2**20:.1f} MiB" for plugin in plugins)])
+    for since, name in [("", "power-on"), *STAGES[2:4]]:
+        spent = [statistics.median(run["ready"] - run.get(since, 0) for run, *_ in took[plugin]) for plugin in plugins]
+        rows.append([f"Ready since {name}", *(f"{s:.2f} s  ({s / spent[0]:.2f} x)" for s in spent)])
+    for what in dict.fromkeys(what for plugin in plugins for _, read, _ in took[plugin] for what in read):
+        amounts = [statistics.median(read.get(what, 0) for _, read, _ in took[plugin]) for plugin in plugins]
+        if any(amounts):
+            rows.append([what, *(f"{amount / 2**20:.1f} MiB" for amount in amounts)])
     for who in took[plugins[0]][0][2]:
         rows.append([f"{who} stood still", *(f"{statistics.median(stalled[who] for *_, stalled in took[plugin]):.2f} s" for plugin in plugins)])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

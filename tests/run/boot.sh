@@ -354,6 +354,15 @@ tree_aws_plugin() {                     # the tokens for kubelet come from the A
                 sed -n 's/^ExecStart=/[Service]\nExecStart=\n&/; s/$/ --credential-plugin aws/; /nodestrap init/p' "$top/units/nodestrap-$phase.service" >"$d/aws-plugin.conf"
         done
 }
+tree_peer() {                           # in place of all of ours: $PEER, a build of nodeadm, by the two units of EKS's image
+        local s=$tree/etc/systemd/system phase
+        make -s -C "$top" install DESTDIR="$W/ours" BINARY="$NODESTRAP" >/dev/null && (cd "$W/ours" && find usr -type f -printf "$tree/%p\0" | xargs -0 rm -f) &&
+                mkdir -p "$tree/etc/eks/nodeadm.d" "$s/multi-user.target.wants" && install "$PEER" "$tree/usr/bin/nodeadm" || return
+        install "$here/bench/storage/peer.sh" "$tree/usr/bin/setup-local-disks"
+        [ ! -e "${PEER%/*}/setup-local-disks" ] || install "${PEER%/*}/setup-local-disks" "$tree/usr/bin/"
+        enable systemd-networkd-wait-online.service multi-user.target           # the image's cloud-init wants it
+        for phase in config run; do cp "$here/fakes/al2023/rootfs/etc/systemd/system/nodeadm-$phase.service" "$s/"; ln -s "../nodeadm-$phase.service" "$s/multi-user.target.wants/"; done
+}
 tree_joined_enabled() { enable nodestrap-joined.service multi-user.target; }
 tree_api() {                            # that cluster on loopback
         tree_cluster || return

@@ -11,6 +11,7 @@
 #   # tree: schemas                 beside "run: host": $SCHEMAS is the directory of tests/tools/schemas.sh
 #   # tree: plugins                 beside "run: host": $PLUGINS has a device plugin and a DRA driver (tests/tools/kube.sh)
 #   # cluster: WORD…                of cluster_start (tests/cluster/lib/control-plane.sh)
+#   # user-data: LINE               one more line of the NodeConfig that the instance has as user data, below spec; may stand several times
 #   # beside: LINE                  a line of a shell script that runs here from power-on of a guest, with that file's functions
 # All of it is in a network namespace with a loopback alone, and in namespaces of processes and mounts: several go at once, and nothing of
 # it is left. Exit: 0, or 1 after a failure; a skipped script says so in TAP.
@@ -75,7 +76,7 @@ make_instance
 printf '127.0.0.1 localhost %s\n' "$(hostname)" | cat - "$CLUSTER/hosts" >"$W/hosts"; mount --bind "$W/hosts" /etc/hosts
 # shellcheck disable=SC2046 # words
 cluster_start $(head_of cluster) 2>"$W/said" || { sed 's/^/# /' "$W/said"; fails "the control plane does not start"; }
-make_user_data
+make_user_data; head_of user-data >>"$CLUSTER/imds/latest/user-data"
 if [ "$tool" = host ]; then
         cd "$W" && timeout --foreground -k 10 900 "$script"; rc=$?
         [ $rc != 124 ] || echo "not ok - $name: not over after 900 s"
