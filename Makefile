@@ -319,6 +319,7 @@ bench: guest-programs $(BENCH)
 	$(Q)$(O)/tests/bench/fleet
 	$(Q)tests/bench/storage.sh $(O)/nodestrap $(O)/tests/bench
 	$(Q)python3 tests/bench/cluster.py --nodestrap $(O)/nodestrap $(if $(PEER),--peer $(PEER))
+	$(Q)for disk in 20 60 1ms 10ms; do python3 tests/bench/cluster.py --nodestrap $(O)/nodestrap --runs 1 --disk $$disk $(if $(PEER),--peer $(PEER),--only nodestrap) || exit; done
 picture: guest-programs                  # of a boot of conf/examples/p5-48xlarge.userdata, in real time: the whole one, and the small one of README
 	$(Q)python3 tests/bench/boot.py --nodestrap $(O)/nodestrap --speed 1 --picture tests/fixtures/boot-p5.json
 	$(Q)install -D -m 644 tests/fixtures/boot-p5.json $(O)/picture/run/nodestrap/status.json

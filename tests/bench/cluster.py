@@ -3,18 +3,19 @@
 """From power-on to a node that is Ready: the time of each stage, in a virtual machine, with a real kubelet and a real API server.
 
 usage: cluster.py --nodestrap FILE [--runs N] [--kube VERSION] [--keep DIR] [--only nodestrap|aws|unread|peer] [--peer FILE]
-                  [--disk MB/S[:IOPS]] [--warm] [--read-ahead]
+                  [--disk MB/S[:IOPS]|Nms] [--warm] [--read-ahead]
 
 The guest of tests/cluster boots alternately with kubelet's tokens by nodestrap and by the AWS CLI (--credential-plugin aws), N times each;
 shown are the medians, and in brackets what the stage took after the one before it. Zero is the start of QEMU. What kubelet asks comes from
 the API server's audit log, all else from systemd in the guest; the two clocks are put on one by asking the one for its time from the other.
 --peer boots it in turn with FILE, a build of AWS's nodeadm, in place of all of nodestrap: the two units of EKS's image (tests/fakes/al2023),
 the same user data, its tokens by the AWS CLI. Its setup-local-disks may lie beside it, else storage/peer.sh stands in for that.
-Below the stages stands what each unit has read from the disk until the node was Ready, with the page cache dropped as systemd begins, and
-how long containerd, kubelet and any program at all stood still for want of a disk by then (pressure of io): load of this machine moves
-the stages, and these hardly.
---disk holds the root disk to so many megabytes a second, and to so many requests: a new EBS volume gives about 20 MB/s. --warm leaves the page
-cache as it is. --read-ahead boots without nodestrap-read-ahead.service ("unread"), too, and with it or --peer the AWS CLI has no turn of its own.
+Below the stages stands what each unit has read from the disk until the node was Ready, with the page cache dropped as systemd begins; the
+most memory that each phase had, with its programs and the files that they read; and how long containerd, kubelet and any program at all
+stood still for want of a disk by then (pressure of io): load of this machine moves the stages, and these hardly.
+--disk holds the root disk to so many megabytes a second, and to so many requests: a new EBS volume gives about 20 MB/s. With --disk 10ms each
+read of it takes that much longer, and reads that are under way at once wait at once (tests/tools/slow-reads.c). --warm leaves the page cache
+as it is. --read-ahead boots without nodestrap-read-ahead.service ("unread"), too, and with it or --peer the AWS CLI has no turn of its own.
 A line for each boot stands first then, since an emulated drive that loses an answer costs a boot 15 s, which is mostly its file system's.
 It judges nothing: the guest's processors are emulated, and that makes programs that compute many times slower than those that wait.
 Needs root, as all guests of the tests.
@@ -32,7 +33,8 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STAGES = [("kernel", "the kernel starts"), ("systemd", "systemd starts"), ("network", "the network is up"), ("begins", "the config phase starts"),
           ("config", "the config phase is done"), ("containerd", "containerd runs"), ("kubelet", "kubelet starts"), ("asked", "kubelet's first request"),
           ("registered", "the Node is registered"), ("ready", "the Node is Ready")]
-READERS = ["nodestrap-read-ahead", "nodestrap-config", "nodestrap-devices", "nodestrap-run", "nodeadm-config", "nodeadm-run", "containerd", "kubelet"]
+PHASES = ["nodestrap-config", "nodestrap-devices", "nodestrap-run", "nodeadm-config", "nodeadm-run"]
+READERS = ["nodestrap-read-ahead", *PHASES, "containerd", "kubelet"]
 GUEST = r"""#!/bin/bash
 # run: vmboot.sh -S trixie -d 2 -m 3G -t 900{packages}
 # kube: {kube}
@@ -48,6 +50,7 @@ try "the Node is Ready" node_ready
   t containerd containerd ActiveEnterTimestampMonotonic; t kubelet kubelet ExecMainStartTimestampMonotonic
   echo "\"systemd\": $(systemctl show -P UserspaceTimestampMonotonic) }}"; }} >out/times.json
 {{ echo '{{'; for unit in {readers}; do n=$(property $unit IOReadBytes); [[ $n =~ ^[0-9]+$ ]] || n=0; echo "\"read by $unit\": $n,"; done
+  for unit in {phases}; do n=$(property $unit MemoryPeak); [[ ! $n =~ ^[0-9]+$ ]] || echo "\"memory of $unit\": $n,"; done
   read -r _ _ sectors _ </sys/block/vda/stat; echo "\"read from the root disk in all\": $((sectors * 512)) }}"; }} >out/read.json
 {{ echo '{{'; for unit in containerd kubelet; do echo "\"$unit\": $(stalled /sys/fs/cgroup$(property $unit ControlGroup)/io.pressure),"; done
   echo "\"any program\": $(stalled /proc/pressure/io) }}"; }} >out/stalled.json
@@ -67,11 +70,11 @@ def boot(options, kind):
         script = f"{work}/{plugin}.sh"
         with open(script, "w") as f:
             units, config = ("peer", "nodeadm-config") if kind == "peer" else ("enabled", "nodestrap-config")
-            f.write(GUEST.format(plugin=plugin, units=units, config=config, kube=options.kube, readers=" ".join(READERS),
+            f.write(GUEST.format(plugin=plugin, units=units, config=config, kube=options.kube, readers=" ".join(READERS), phases=" ".join(PHASES),
                                  packages=" -a awscli" if plugin == "aws" else "", words=" ".join(words)))
         kernel = {"NODESTRAP_TEST_APPEND": "psi=1" + " systemd.mask=nodestrap-read-ahead.service" * (kind == "unread")}
         given = {"NODESTRAP": options.nodestrap, "PEER": options.peer or "", "KEEP": work}
-        done = subprocess.run([f"{TESTS}/run/cluster.sh", script], env=os.environ | slow(options.disk) | kernel | given,
+        done = subprocess.run([f"{TESTS}/run/cluster.sh", script], env=os.environ | slow(options.disk, work) | kernel | given,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if "# SKIP" in done.stdout:
             print(f"power-on to Ready: not here, {done.stdout.split(': ', 1)[-1]}")
@@ -93,10 +96,13 @@ def boot(options, kind):
         return {stage: at - clock["on"] for stage, at in times.items()}, read, stalled
 
 
-def slow(disk):
-    """QEMU's limits for the drive "root" of tests/tools/vmboot.sh."""
+def slow(disk, work):
+    """What makes the drive "root" of tests/tools/vmboot.sh slow: QEMU's own limits, or a library that it is started with."""
     if not disk:
         return {}
+    if disk.endswith("ms"):
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", f"{work}/slow.so", f"{TESTS}/tools/slow-reads.c"], check=True)
+        return {"LD_PRELOAD": f"{work}/slow.so", "SLOW_READS_USEC": str(int(float(disk[:-2]) * 1000))}
     limits = zip(("bps", "iops"), (int(disk.split(":")[0]) * 1000000, *map(int, disk.split(":")[1:])))
     return {"NODESTRAP_TEST_QEMU_ARGS": " ".join(f"-set drive.root.throttling.{what}-total={limit}" for what, limit in limits)}
 
@@ -151,7 +157,7 @@ def main():
                 at, read, stalled = took[plugin][-1]
                 print(plugin, *(f"{stage} {at[stage]:.2f}" for stage, _ in STAGES), *(f"{what} {n / 2**20:.0f}M" for what, n in read.items() if n),
                       *(f"{who} stood {s:.2f}" for who, s in stalled.items()), flush=True)
-    disk = f", root disk {options.disk} MB/s" if options.disk else ""
+    disk = f", root disk {options.disk}" + ("" if options.disk.endswith("ms") else " MB/s") if options.disk else ""
     rows = [(f"power-on to Ready, kubelet {options.kube}, of {options.runs}{disk}", *(COLUMNS[plugin] for plugin in plugins))]
     for i, (stage, name) in enumerate(STAGES):
         row = [name]
