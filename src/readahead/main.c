@@ -62,6 +62,7 @@ typedef struct Disk {
         size_t piece;                   /* bytes */
         unsigned depth;
         uint64_t base_usec;             /* the latency of a piece alone */
+        uint64_t last_usec;             /* what the last piece took, in the queue as it is */
         uint64_t busy_usec;             /* when others last waited */
 } Disk;
 
@@ -172,6 +173,7 @@ static void ask(const Piece *p) {
 static void depth_fit(Disk *d, const Piece *p, uint64_t took) {
         if (p->size < d->piece)
                 return;
+        d->last_usec = took;
         if (p->alone || d->base_usec == 0)
                 d->base_usec = took;
         d->base_usec = MIN(d->base_usec, took);
@@ -218,13 +220,19 @@ static bool is_over(Reader *r) {
         return r->ended;
 }
 
-/* A part of what a piece takes. With none under way others have the disk, and maybe need the processor. */
-static void pause_shortly(const Reader *r) {
-        sleep_usec(r->n == 0 ? TICK_MAX : MIN(MAX(r->disk.base_usec / 2, TICK_MIN), TICK_MAX));
+/* With none under way others have the disk, and maybe need the processor. With all of them under way the
+ * oldest hardly comes sooner than in three quarters of the time that the last one took. */
+static uint64_t pause_usec(const Reader *r, uint64_t now) {
+        uint64_t due = r->pieces[r->first].since_usec + r->disk.last_usec / 4 * 3;
+        if (r->n == 0)
+                return TICK_MAX;
+        if (r->n >= r->disk.depth && due > now)
+                return MIN(MAX(due - now, TICK_MIN), LOOK);
+        return MIN(MAX(r->disk.base_usec / 2, TICK_MIN), TICK_MAX);
 }
 
 static bool wait_turn(Reader *r) {
-        for (;; pause_shortly(r)) {
+        for (;; sleep_usec(pause_usec(r, now_usec()))) {
                 reap(r);
                 if (is_over(r))
                         return false;
@@ -235,7 +243,7 @@ static bool wait_turn(Reader *r) {
 
 static void drain(Reader *r) {
         for (reap(r); r->n > 0 && !is_over(r); reap(r))
-                pause_shortly(r);
+                sleep_usec(pause_usec(r, now_usec()));
         reap(r);
 }
 

@@ -95,6 +95,22 @@ TEST(keeps_the_queue_short) {
         }
 }
 
+/* Two pieces that were asked for at 1 s, on a disk whose last one took 40 ms, and alone 6 ms. */
+TEST(looks_when_a_piece_is_due) {
+        Reader r = { .n = 2,
+                     .disk = { .depth = 2, .base_usec = 6000, .last_usec = 40000 },
+                     .pieces = { { .since_usec = USEC_PER_SEC } } };
+        ASSERT_EQ(pause_usec(&r, USEC_PER_SEC), 30000);
+        ASSERT_EQ(pause_usec(&r, USEC_PER_SEC + 29500), TICK_MIN);
+        ASSERT_EQ(pause_usec(&r, USEC_PER_SEC + 35000), 3000);
+        r.disk.last_usec = USEC_PER_SEC;
+        ASSERT_EQ(pause_usec(&r, USEC_PER_SEC), LOOK);
+        r.disk.depth = 3;               /* it waits for others, not for a piece */
+        ASSERT_EQ(pause_usec(&r, USEC_PER_SEC), 3000);
+        r.n = 0;
+        ASSERT_EQ(pause_usec(&r, USEC_PER_SEC), TICK_MAX);
+}
+
 TEST(heeds_no_short_piece) {
         Disk d = { .piece = PIECE_MAX, .depth = 7, .base_usec = 1000 };
         depth_fit(&d, &(Piece){ .size = 4096 }, USEC_PER_SEC);
