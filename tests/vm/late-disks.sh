@@ -3,7 +3,8 @@
 # run: vmboot.sh -s -d 0 -t 600
 # tree: helpers
 # Instance stores that come while nodestrap waits for them: NVMe over TCP within the guest, so that they appear when the test says.
-# Every step waits for the line in which the wait tells what it sees; nothing here depends on how fast anything is.
+# Every step waits for the line in which the wait tells what it sees; nothing here depends on how fast anything is. Then the modules that
+# systemd loads as such a disk comes, by 90-nodestrap.rules.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
@@ -118,4 +119,21 @@ ends "without udev it takes what is there" 0
 umount /run/udev
 
 disconnect 1; disconnect 2
+
+# 90-nodestrap.rules: by the jobs, since a module that is loaded stays so.
+started() { local m; for m in raid0 xfs; do [ "$(property modprobe@$m InactiveExitTimestampMonotonic)" != 0 ] || { echo "modprobe@$m was not started"; return 1; }; done; }
+neither() { local m; for m in raid0 xfs; do is "$(property modprobe@$m InactiveExitTimestampMonotonic)" 0 || return; done; }
+known() { udevadm info /dev/nvme*n1 | grep -q USEC_INITIALIZED; }
+try "without nodestrap-run.service no modules load for an instance store" neither
+mkdir -p /etc/systemd/system/multi-user.target.wants; ln -s /usr/lib/systemd/system/nodestrap-run.service /etc/systemd/system/multi-user.target.wants/
+store 4 "Amazon Elastic Block Store"; enable 4
+try "with it a disk of another model comes" connect 4
+try "and udev knows it" eventually known
+try "no modules load for that" neither
+try "it goes" disconnect 4
+try "an instance store comes" connect 1
+try "and the modules load" eventually started
+for module in raid0 xfs; do try "the kernel has $module" eventually test -e /sys/module/$module; done
+try "no such unit has failed" is "$(systemctl list-units --failed --no-legend 'modprobe@*')" ''
+disconnect 1
 finish
