@@ -360,7 +360,7 @@ tree_peer() {                           # in place of all of ours: $PEER, a buil
                 mkdir -p "$tree/etc/eks/nodeadm.d" "$s/multi-user.target.wants" && install "$PEER" "$tree/usr/bin/nodeadm" || return
         install "$here/bench/storage/peer.sh" "$tree/usr/bin/setup-local-disks"
         [ ! -e "${PEER%/*}/setup-local-disks" ] || install "${PEER%/*}/setup-local-disks" "$tree/usr/bin/"
-        enable systemd-networkd-wait-online.service multi-user.target           # the image's cloud-init wants it
+        enable systemd-networkd-wait-online.service multi-user.target           # cloud-init of the image wants it
         for phase in config run; do cp "$here/fakes/al2023/rootfs/etc/systemd/system/nodeadm-$phase.service" "$s/"; ln -s "../nodeadm-$phase.service" "$s/multi-user.target.wants/"; done
 }
 tree_joined_enabled() { enable nodestrap-joined.service multi-user.target; }
