@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Preloaded (ld.so(8)) into QEMU by tests/bench/cluster.py: each read of the root disk of vmboot.sh takes $SLOW_READS_USEC longer. QEMU
- * reads in up to 64 threads, so reads that a guest has under way at once wait at once, as on a volume behind a network. */
+ * reads in up to 64 threads. So reads that a guest has under way at once also wait at once, as on a volume behind a network. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE         /* lint passes it as the Makefile does */
 #endif
