@@ -312,18 +312,20 @@ static int check_facts(const Host *host, Diag *diag) {
 int plan_promise(Plan *plan, const Host *host, const Promise *p, Diag *diag) {
         const char *what = p->cause == CAUSE_EFA ? "EFA device" : "instance store";
         const char *type = host->type ? host->type->name : host->instance.type;
+        const char *then = p->cause == CAUSE_DISKS && p->joins ? "only warns, as no strategy uses them"
+                                                               : "fails";
         if (p->said == 0 || !host->modelled || (p->has >= 0 && (unsigned)p->has >= p->said))
                 return 0;
         if (p->has < 0) {
                 diag_warn_at(&plan->warnings, p->cause == CAUSE_EFA ? "efa-unknown" : "disks-unknown", NULL,
-                             p->path, "a boot that finds fewer than %u %ss fails, and nodestrap does not "
-                             "know how many a %s has; check this number", p->said, what, type);
+                             p->path, "a boot that finds fewer than %u %ss %s, and nodestrap does not know "
+                             "how many a %s has; check this number", p->said, what, then, type);
                 return 0;
         }
-        _free_ char *text = xasprintf("expects %u %s%s, but a %s has %s%.0d: the boot fails", p->said, what,
+        _free_ char *text = xasprintf("expects %u %s%s, but a %s has %s%.0d: the boot %s", p->said, what,
                                       p->said == 1 ? "" : "s", type, p->has > 0 ? "at most " : "none",
-                                      p->has);
-        if (!p->tainted)
+                                      p->has, then);
+        if (!p->joins)
                 return diag_error_at(diag, -EINVAL, p->cause, NULL, p->path, "%s", text);
         diag_warn_at(&plan->warnings, p->cause == CAUSE_EFA ? "too-many-efa" : "expected-disks", NULL,
                      p->path, "%s", text);

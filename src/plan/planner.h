@@ -41,8 +41,8 @@ _must_check_ _nonnull_ int plan_storage(Plan *plan, const Config *config, const 
 _must_check_ _nonnull_ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _must_check_ _nonnull_ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag);
 /* Checks an expected number of devices against the table of types, before the user pays for an instance; on a
- * machine its devices count. has: by the table, negative: not known. tainted: the node may join without. */
-typedef struct Promise { Cause cause; const char *path; unsigned said; int has; bool tainted; } Promise;
+ * machine its devices count. has: by the table, negative: not known. joins: the node joins without. */
+typedef struct Promise { Cause cause; const char *path; unsigned said; int has; bool joins; } Promise;
 _must_check_ _nonnull_ int plan_promise(Plan *plan, const Host *host, const Promise *p, Diag *diag);
 /* Warns of versions that do not go with the GPUs or features; in a model some are errors. */
 _nonnull_ void plan_requirements(Plan *plan, const Config *config, const Host *host);

@@ -541,10 +541,10 @@ int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag)
                              .places = storage_binds_of(config, host->containerd_version),
                              .n_files = plan->n };
         bool stores = config->instance.storage.strategy != STORAGE_NONE;
-        /* with a taint the node joins only if nothing is made of its disks */
+        /* unused disks that are missing are only a warning (plan_census()) */
         Promise promise = { CAUSE_DISKS, "spec.instance.localStorage.expectedDisks",
                             config->instance.storage.expected_disks, host->type ? host->type->disks : -1,
-                            !stores && config->failure_policy == FAILURE_JOIN_TAINTED };
+                            !stores };
         s.refused = plan_promise(plan, host, &promise, diag) < 0;
         if (stores)
                 plan_stores(plan, &s);

@@ -174,7 +174,7 @@ refused g6.xlarge 32 EEFA "$gpu.gpuDirect: expects 1 EFA device, but a g6.xlarge
 refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, but this machine (class single) has no NVSwitch" < <(nvidia 'fabric: {manager: on}')
 refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: expects 1 EFA device, but a g6.xlarge has none: the boot fails' < <(instance 'network: {efa: {mode: require}}')
 refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: expects 64 EFA devices, but a p5.48xlarge has at most 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')
-refused p5.48xlarge 30 EDISKS 'spec.instance.localStorage.expectedDisks: expects 9 instance stores, but a p5.48xlarge has at most 8: the boot fails' < <(instance 'localStorage: {expectedDisks: 9}')
+refused p5.48xlarge 30 EDISKS 'spec.instance.localStorage.expectedDisks: expects 9 instance stores, but a p5.48xlarge has at most 8: the boot fails' < <(instance 'localStorage: {strategy: RAID0, expectedDisks: 9}')
 refused p5.48xlarge 33 EFABRIC "$gpu.fabric.gate: fabric-gate: kubelet waits for a fabric that nothing here starts" < <(nvidia 'fabric: {manager: off}')
 refused p5.48xlarge 11 EINVALID 'spec.kubelet.config: reserved-too-much: kubelet cannot start: of cpu it reserves 640' < <(kubelet '{config: {kubeReserved: {cpu: "640"}}}')
 
