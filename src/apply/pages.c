@@ -126,13 +126,18 @@ static void make_room(Work *w, const Place *place, bool first, bool futile) {
                 compact(w->root, *node);
 }
 
+/* "0:" of hugepages=0:64, which reserves on that NUMA node alone. */
+static char *node_prefix(const Action *a) {
+        return a->pages.node < 0 ? xstrdup("") : xasprintf("%d:", a->pages.node);
+}
+
 static int fail_to_reserve(Work *w, int r, const char *directory) {
-        _free_ char *size = bytes_text(w->action->pages.size);
+        _free_ char *size = bytes_text(w->action->pages.size), *node = node_prefix(w->action);
         if (r == -EOPNOTSUPP)
                 return work_miss(w, r, CAUSE_HUGEPAGES, "hugepages-short",
                                  "this kernel reserves pages of %s only at boot; add hugepagesz=%.*s "
-                                 "hugepages=%llu to its command line, or choose another size",
-                                 size, (int)strcspn(size, "i"), size,
+                                 "hugepages=%s%llu to its command line, or choose another size",
+                                 size, (int)strcspn(size, "i"), size, node,
                                  (unsigned long long)w->action->pages.count);
         return work_fail(w, r, CAUSE_HUGEPAGES, "%s/nr_hugepages cannot be read or written: %m", directory);
 }
@@ -245,7 +250,7 @@ static int fall_short(Work *w, const Place *place, const Pool *pool, unsigned tr
         _free_ char *size = bytes_text(a->pages.size),
                     *where = a->pages.node < 0 ? xstrdup("this machine")
                                                : xasprintf("NUMA node %d", a->pages.node);
-        _free_ char *node = a->pages.node < 0 ? xstrdup("") : xasprintf("%d:", a->pages.node);
+        _free_ char *node = node_prefix(a);
         unsigned long long count = a->pages.count;
         _cleanup_(text_done) Text t = {};
         text_add(&t, "%s has %llu of %llu huge pages of %s", where, (unsigned long long)pool->reserved, count,
