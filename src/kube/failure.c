@@ -217,7 +217,12 @@ static Cause explain_forbidden(const KubeMoment *m, Text *t) {
                     "Forbidden",
                  node);
         add_status_message(t, &m->reply->body);
-        if (asks && !streq(asks, node)) {
+        if (asks && !streq(asks, node) && startswith(node, "i-")) {
+                other = shown(asks);
+                text_add(t,
+                         "; the cluster takes this node for %s: with InstanceIdNodeName, aws-auth must map the "
+                         "role to system:node:{{SessionName}}, not {{EC2PrivateDNSName}}", other);
+        } else if (asks && !streq(asks, node)) {
                 other = shown(asks);
                 text_add(t,
                          "; the cluster takes this node for %s: kubelet must register with that name "

@@ -411,6 +411,13 @@ TEST(failures) {
         }
 }
 
+TEST(a_node_named_after_its_instance_id_needs_another_mapping) {
+        static char id[] = "i-0123456789abcdef0", asks[] = "{\"message\": \"User \\\"system:node:ip-1\\\" cannot watch\"}";
+        static const KubeAccess access = { .server = server, .host = host, .ca_path = ca_path, .cluster = cluster, .node = id };
+        _free_ char *text = explain(&access, &known, &(Case){ { .status = 403, .body = BODY(asks) }, 0, CAUSE_FORBIDDEN, NULL });
+        ASSERT_CONTAINS(text, "takes this node for ip-1: with InstanceIdNodeName, aws-auth must map the role to system:node:{{SessionName}}");
+}
+
 TEST(role_not_known) {
         static const Case c = { { .status = 401 }, 0, CAUSE_NOT_MAPPED, NULL };
         _free_ char *text = explain(&access_nowhere, &unknown, &c);
