@@ -140,8 +140,9 @@ such a file, which may lack
 .IR spec.cluster ,
 with
 .BR "nodestrap config check \-\-partial" .
-Use this way with Karpenter, and with a managed node group whose launch template
-names no AMI. Both merge your user data with a part of theirs, as MIME text.
+With Karpenter, or a managed node group whose launch template names no AMI, only
+this way works. Both merge your user data with a part of theirs, as MIME text,
+so it must not be compressed.
 .PP
 .I /usr/share/doc/nodestrap/examples
 has

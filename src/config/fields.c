@@ -121,7 +121,9 @@ static const Field containerd_fields[] = {
 static const Field disabled_mount_item[] = { { .type = FIELD_ENUM, NAMES(disabled_mount_table) }, {} };
 
 static const Field local_storage_fields[] = {
-        { FIELD("strategy", "How to use the instance store disks: one array, or each mounted alone."),
+        { FIELD("strategy",
+                "How to use the instance store disks: one array, or each mounted alone. RAID10 needs at "
+                "least four disks."),
           .flags = FIELD_ANY_CASE, NAMES(storage_strategy_table), AT(ENUM, instance.storage.strategy),
           NODEADM("RAID0") },
         { FIELD("mountPath", "Directory to mount them in."), .flags = FIELD_NO_NUMBER,
@@ -132,7 +134,8 @@ static const Field local_storage_fields[] = {
         { FIELD("filesystem", "File system of these disks."), NAMES(filesystem_table),
           AT(ENUM, instance.storage.filesystem), OURS("ext4") },
         { FIELD("expectedDisks",
-                "Number of these disks that must exist; 0: that of the instance type."), .max = 1024,
+                "Number of these disks that must exist; 0: that of the instance type. Without strategy a "
+                "boot only warns of missing disks."), .max = 1024,
           AT(INTEGER, instance.storage.expected_disks), OURS("8") },
         {}
 };
@@ -241,7 +244,8 @@ static const Field fabric_fields[] = {
           AT(ENUM, nvidia.fabric_manager), OURS("on") },
         { FIELD("gate", "Must the fabric be ready before kubelet starts?"), NAMES(fabric_gate_table),
           AT(ENUM, nvidia.fabric_gate), OURS("warn") },
-        { FIELD("timeout", "Longest wait for the fabric: 90, 90s, 5m, 1h30m."), .fallback = "5m",
+        { FIELD("timeout", "Longest wait for the fabric, such as 90s, 5m or 1h30m; 90 is 90 seconds."),
+          .fallback = "5m",
           .pattern = DOC("^([0-9]+(ms|s|m|h)?)+$|^$"),
           BOUND(STRING, nvidia.fabric_timeout_usec, bind_timespan),
           OURS("10m") },
@@ -312,7 +316,9 @@ static const Field accelerator_fields[] = {
 
 /* nodeadm/internal/api/featuregates.go; the last one since autumn 2026 (awslabs/amazon-eks-ami#2791). */
 const Field feature_gates[] = {
-        { FIELD("InstanceIdNodeName", "Name the node after its instance id, not its private DNS name."),
+        { FIELD("InstanceIdNodeName",
+                "Name the node after its instance id, not its private DNS name. The cluster must map its "
+                "role to that name; see nodestrap-cluster(7), NAME OF THE NODE."),
           AT(BOOL, gates.instance_id_node_name), NODEADM("true") },
         { FIELD("FastImagePull", "Pull and unpack images in parallel on machines that are large enough."),
           AT(BOOL, gates.fast_image_pull), NODEADM("true") },
@@ -335,9 +341,9 @@ static const Field spec_fields[] = {
           OURS("{\"nvidia\": {\"health\": \"require\"}}") },
         { FIELD("featureGates", "Features by name; true or false."), .type = FIELD_DICT, .flags = FIELD_GATES,
           .fields = feature_gates, .bind = bind_gates, NODEADM("{\"InstanceIdNodeName\": true}") },
-        { FIELD("failurePolicy", "After a failed step: do not start kubelet, or join with a taint. Where "
-                                 "hardware has failed, also reboot once, or power off after 10 to 15 "
-                                 "minutes."),
+        { FIELD("failurePolicy", "After a failed step for devices: keep kubelet down (hold), or join with a "
+                                 "taint (join-tainted). reboot and poweroff are as hold; where hardware has "
+                                 "failed, they also reboot once, or power off after 10 to 15 minutes."),
           NAMES(failure_policy_table), AT(ENUM, failure_policy), OURS("join-tainted") },
         {}
 };
