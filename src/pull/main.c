@@ -15,10 +15,6 @@
 #include <stdatomic.h>
 
 #define CONFIG_MAX  (1U << 20)
-#define THREADS     3
-#define TRIES       10          /* with answers: credentials of a new role may come late */
-#define PAUSE_USEC  USEC_PER_SEC
-#define LONGEST     (30 * USEC_PER_SEC)
 #define STATUS_USEC (30 * USEC_PER_SEC)
 #define RESULT_MODE 0640        /* as REPORT_MODE: it quotes containerd */
 /* of gRPC (grpc/grpc:doc/statuscodes.md) */
@@ -42,7 +38,7 @@ typedef struct Puller {
         uint64_t begin_usec, end_usec;  /* end_usec: 0 while it runs */
         uint64_t deadline;
         pthread_mutex_t lock;           /* of images and the file */
-        Channel channels[THREADS];
+        Channel channels[PULL_THREADS];
         char *no_providers;             /* why; or NULL */
 } Puller;
 
@@ -128,6 +124,11 @@ static bool is_final(const CriReply *r) {
                strstr(text, "no space left on device") || strstr(text, "invalid reference format");
 }
 
+/* Does the registry, or ECR as the provider quotes it, have too many requests? */
+static bool is_busy(const char *why) {
+        return why && (strstr(why, "429 Too Many Requests") || strstr(why, "ThrottlingException"));
+}
+
 /* 0: *ret is the answer; < 0: *ret_why. -EREMOTEIO: a refusal that stays. */
 static int call(const Hand *h, const char *method, const Text *frame, uint64_t deadline, CriReply *ret,
                 char **ret_why) {
@@ -161,7 +162,8 @@ static int look(const Hand *h, const Image *i, uint64_t *ret_bytes, char **ret_w
         return r;
 }
 
-/* A provider that fails does not end it: the image may need no login, and kubelet tries so, too. */
+/* A provider that fails does not end it: the image may need no login, and kubelet tries so, too. -EBUSY: too
+ * many requests; the login is a good one, and asking for another would be one more. */
 static int pull(const Hand *h, const Image *i, char **ret_why) {
         Puller *p = h->p;
         _cleanup_(cri_reply_done) CriReply reply = {};
@@ -175,7 +177,9 @@ static int pull(const Hand *h, const Image *i, char **ret_why) {
         text_done(&frame);
         if (r >= 0)
                 return 0;
-        if (k > 0)
+        if (is_busy(why) || (k < 0 && is_busy(none)))
+                r = -EBUSY;
+        else if (k > 0)
                 logins_forget(&p->providers);
         _free_ char *refusal = told(why, &login);
         *ret_why = none ? xasprintf("%s (%s)", refusal, none) : xstrdup(refusal);
@@ -202,8 +206,9 @@ static void image_work(const Hand *h, Image *i) {
                         (void)!look(h, i, &bytes, &ignored);
                         return image_set(p, i, "pulled", bytes, NULL);
                 }
-                uint64_t pause = backoff_usec(n, PAUSE_USEC, LONGEST);
-                if (r == -EREMOTEIO || r == -EINTR || n + 1 >= TRIES || usec_left(p->deadline) <= pause)
+                uint64_t pause = 0;
+                if (r == -EREMOTEIO || r == -EINTR ||
+                    !pull_pause(n, r == -EBUSY, usec_left(p->deadline), &pause))
                         return image_set(p, i, "failed", 0, TAKE_PTR(why));
                 sleep_usec(pause);
         }
@@ -240,9 +245,9 @@ static int config_read(Puller *p, const char *path) {
 }
 
 /* Tests have other numbers. */
-static uint64_t config_usec(const Puller *p, const char *key, double otherwise) {
+static uint64_t config_usec(const Puller *p, const char *key, uint64_t otherwise) {
         const json_t *value = json_object_get(p->config, key);
-        double seconds = value ? json_number_value(value) : otherwise;
+        double seconds = value ? json_number_value(value) : (double)otherwise / USEC_PER_SEC;
         return (uint64_t)(MAX(MIN(seconds, 86400.0), 0.0) * (double)USEC_PER_SEC);
 }
 
@@ -258,7 +263,7 @@ static int prepare(Puller *p) {
                 pull_warn("no-pull-credentials", "%s; images that need a login are not pulled",
                           p->no_providers);
         int r = curl_load(&p->curl, &why);
-        for (size_t i = 0; r >= 0 && i < THREADS; i++)
+        for (size_t i = 0; r >= 0 && i < PULL_THREADS; i++)
                 r = channel_open(&p->curl, socket, &p->channels[i]);
         if (r == -ENOTSUP)
                 pull_warn("no-pre-pull", "libcurl.so.4 has no HTTP/2, which containerd needs; install "
@@ -269,10 +274,10 @@ static int prepare(Puller *p) {
 }
 
 static void all_pull(Puller *p) {
-        pthread_t threads[THREADS];
-        Hand hands[THREADS];
+        pthread_t threads[PULL_THREADS];
+        Hand hands[PULL_THREADS];
         size_t n = 0;
-        for (; n < MIN((size_t)THREADS, p->n); n++) {
+        for (; n < MIN((size_t)PULL_THREADS, p->n); n++) {
                 hands[n] = (Hand){ p, &p->channels[n] };
                 if (pthread_create(&threads[n], NULL, thread, &hands[n]) != 0)
                         break;
@@ -284,7 +289,7 @@ static void all_pull(Puller *p) {
 }
 
 static void puller_done(Puller *p) {
-        for (size_t i = 0; i < THREADS; i++)
+        for (size_t i = 0; i < PULL_THREADS; i++)
                 if (p->channels[i].easy)
                         channel_close(&p->channels[i]);
         for (size_t i = 0; i < p->n; i++)
@@ -304,11 +309,11 @@ int main(int argc, char **argv) {
         stop_catch();
         if (root_new("/", &p.root) < 0 || config_read(&p, argc > 1 ? argv[1] : PRE_PULL_CONFIG) < 0)
                 return 0;
-        p.deadline = p.begin_usec + config_usec(&p, "seconds", 600);
+        p.deadline = p.begin_usec + config_usec(&p, "seconds", PULL_USEC);
         result_write(&p);
         if (prepare(&p) >= 0) {
                 /* random, so that the nodes of a fleet do not ask registries at the same moment */
-                uint64_t most = config_usec(&p, "jitterSeconds", 5);
+                uint64_t most = config_usec(&p, "jitterSeconds", PULL_JITTER_USEC);
                 sleep_usec(backoff_usec(0, most, most));
                 all_pull(&p);
         }

@@ -5,8 +5,32 @@
 #include "base/json.h"
 #include "base/root.h"
 #include "base/str.h"
+#include "base/time.h"
 
 #include <pthread.h>
+
+/* ---- the pace ---- (tests/include/fleet.h has a fleet that keeps it) */
+
+#define PULL_THREADS     3
+#define PULL_USEC        (600 * USEC_PER_SEC)
+#define PULL_JITTER_USEC (5 * USEC_PER_SEC)
+#define PULL_TRIES       10                     /* credentials of a new role may come late */
+#define PULL_PAUSE_USEC  USEC_PER_SEC
+#define PULL_PAUSE_MAX   (30 * USEC_PER_SEC)
+#define PULL_LAST_USEC   (30 * USEC_PER_SEC)    /* for the last try */
+
+/* The pause behind try n (from 0); false: it was the last one. busy: the registry has too many requests,
+ * because a large fleet boots. Then the next try comes at any moment of the time that is left, so that
+ * kubelet gets the images of the first pods meanwhile. */
+static inline bool pull_pause(unsigned n, bool busy, uint64_t left_usec, uint64_t *ret) {
+        if (busy) {
+                uint64_t span = left_usec - MIN(left_usec, PULL_LAST_USEC);
+                *ret = backoff_usec(0, span, span);
+                return span > 0;
+        }
+        *ret = backoff_usec(n, PULL_PAUSE_USEC, PULL_PAUSE_MAX);
+        return n + 1 < PULL_TRIES && *ret < left_usec;
+}
 
 /* ---- messages of CRI ---- */
 

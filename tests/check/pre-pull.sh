@@ -117,6 +117,14 @@ ok "once: its blobs are two" eval '[ "$(grep -c "^GET /v2/slow/s/blobs/" "$tmp/r
 ok "a registry that is overloaded for a while" pulls 60 plain.test/busy/g:1
 ok "is asked again" states pulled
 
+ok "a registry with too many requests" pulls 33 $host/private/limited/x:1
+ok "is asked again later" states pulled
+ok "the provider is not" asked 3
+ok "and was, six times at once by containerd" eval '[ "$(grep -c " 429$" "$tmp/requests")" = 7 ] || { cat "$tmp/requests"; false; }'
+provider '[ "$(grep -c . '"$tmp"'/asked)" -gt 1 ] || { echo "operation error ECR: GetAuthorizationToken, api error ThrottlingException: Rate exceeded" >&2; exit 1; }; '"$gives"
+ok "an ECR with too many, too" pulls 33 $host/private/y:1
+ok "is asked again" states pulled
+
 provider '[ -e '"$tmp"'/late ] || { touch '"$tmp"'/late; echo "no role yet" >&2; exit 1; }; '"$gives"
 ok "credentials that come late" pulls 60 $host/private/h:1
 ok "come in time" states pulled
