@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2154 # tests is control-plane.sh's
 # Sourced by tests/cluster/state-*.sh behind host.sh: the real kubelet and the state files of an earlier boot, before and after init. Both
 # run below root: init with a machine of tests/fixtures, kubelet with the kernel of this machine and a containerd that the test starts.
-# Others source it for a kubelet that goes on: machine_starts, init, kubelet_begins. cni/ has the network of their pods.
+# Others source it for a kubelet that goes on: machine_starts, init, kubelet_begins. cni/ has the network of their pods, containerd.more more
+# tables of containerd's configuration.
 VERSION=$("$KUBE/kubelet" --version | sed 's/.* v//') STATES=root/var/lib/kubelet
 NONE='{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
 
@@ -17,6 +18,7 @@ machine_starts() {
         done
         printf 'version = 2\nroot = "%s/containerd"\nstate = "%s/containerd.run"\n[grpc]\n  address = "%s/root/run/containerd/containerd.sock"\n[plugins."io.containerd.grpc.v1.cri".cni]\n  conf_dir = "%s/cni"\n' \
                 "$PWD" "$PWD" "$PWD" "$PWD" >containerd.toml
+        [ ! -e containerd.more ] || cat containerd.more >>containerd.toml
         containerd -c containerd.toml >containerd.log 2>&1 &
         within 60 test -S root/run/containerd/containerd.sock || { tail -5 containerd.log; return 1; }
 }
@@ -29,7 +31,7 @@ boots() { rm -rf root/run/nodestrap root/run/nodeadm root/run/eks; init "$1"; }
 # shellcheck disable=SC2016,SC2120 # for that shell, and for scripts that have some
 kubelet_begins() {
         local arguments; rm -f log; read -ra arguments < <(sed -n 's/^NODEADM_KUBELET_ARGS=//p' root/etc/eks/kubelet/environment)
-        unshare --mount bash -c 'mount --bind root root || exit; for d in sys proc dev; do mount --rbind /$d root/$d || exit; done
+        unshare --mount bash -c 'mount --rbind root root || exit; for d in sys proc dev; do mount --rbind /$d root/$d || exit; done
                 (cd kernel && find . -type f) | while read -r f; do mount --bind "kernel/$f" "root/proc/sys/$f" || exit; done; exec chroot root /usr/bin/kubelet "$@"' kubelet "${arguments[@]}" --v=2 --fail-cgroupv1=false \
                 --fail-swap-on=false --cgroup-driver=cgroupfs --cgroups-per-qos=false --enforce-node-allocatable= --kube-reserved-cgroup= --system-reserved-cgroup= "$@" >log 2>&1 </dev/null &
         pid=$!
