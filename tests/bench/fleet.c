@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How fast a fleet gets its names from an EC2 API that throttles, and its images from ECR: tables on stdout
- * of what tests/include/fleet.h counts. tests/unit/test-fleet.c holds it to what is promised of it.
+ * How fast a fleet gets its names from an EC2 API that throttles, and its images from ECR. It prints tables of
+ * what tests/include/fleet.h counts. tests/unit/test-fleet.c holds it to what is promised of it.
  * usage: fleet */
 #include "fleet.h"
 
@@ -26,8 +26,9 @@ static const char *const services[FLEET_OWN] = { "EC2", "logins", "manifests", "
 static void show_images(const char *name, const FleetLoad *load, size_t nodes) {
         FleetResult r = fleet_boot(fleet_ours, nodes, load);
         printf("  %6zu  %-16s", nodes, name);
-        for (size_t m = 0; m < FLEET_MARKS; m++)
+        for (size_t m = 0; m < FLEET_MARKS && !load->warmed; m++)
                 printf("  %6.1f %%", percent(r.pods[m], nodes));
+        printf("%*s", load->warmed ? 10 * FLEET_MARKS : 0, "");
         for (size_t m = 0; m < FLEET_MARKS && load->images > 0; m++)
                 printf("  %6.1f %%", percent(r.pulled[m], nodes * load->images));
         if (load->images > 0)
@@ -68,12 +69,12 @@ int main(void) {
         static const FleetLoad none, one = { 1, 30, 0.3, false, false },
                                four = { 4, 30, 0.3, false, false },
                                own = { 1, 30, 0.3, true, false }, warmed = { 4, 30, 0.3, false, true };
-        printf("simulated: the same with images of 30 blobs in prePull, beside the first pods of kubelet, by the "
-               "default\nquotas of ECR; own: from a registry that gives %.1f GB/s, %.0f MB a blob; warmed: in a warm "
-               "pool, whose nodes\nhave the images when they start (none)\n",
+        printf("simulated: the same with images of 30 blobs in prePull, beside the first pods of kubelet, by the\n"
+               "default quotas of ECR; own: from a registry that gives %.1f GB/s, %.0f MB a blob; warmed: in a\n"
+               "warm pool, whose nodes have the images when they start (none)\n",
                OWN_BYTES / 1e9, BLOB_BYTES / 1e6);
-        printf("  %6s  %-16s  %8s  %8s  %8s  %8s  %8s  %8s  %8s\n", "nodes", "images", "pods 2m", "5 min", "10 min",
-               "there 2m", "5 min", "10 min", "gave up");
+        printf("  %6s  %-16s  %8s  %8s  %8s  %8s  %8s  %8s  %8s\n", "nodes", "images", "pods 2m",
+               "5 min", "10 min", "there 2m", "5 min", "10 min", "gave up");
         for (size_t i = 0; i < ARRAY_SIZE(fleets); i++) {
                 show_images("none", &none, fleets[i]);
                 show_images("one", &one, fleets[i]);

@@ -4,8 +4,8 @@
 # kube: 1.37.0
 # tree: containerd2
 # cluster: no-controllers
-# A pod whose image is in spec.containerd.prePull starts without a pull, also of a private image without its secret, as long as kubelet counts
-# that one as preloaded. The kubelet, containerd 2.x and runc are real, the registry is tests/mock/registry.py.
+# A pod whose image is in spec.containerd.prePull starts without a pull. kubelet counts the image as preloaded, so a private one needs no
+# secret. The kubelet, containerd 2.x and runc are real; the registry is tests/mock/registry.py.
 # By hand, LIMIT=10m BIG=10000000000 make test T=tests/cluster/pre-pull.sh does so with 10 GB; it needs 70 GB of disk.
 [ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/host.sh

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A fleet of ten thousand nodes boots within a minute beside an EC2 API that answers twenty of them a
- * second, and beside the quotas of ECR. Chance moves these figures by less than a hundredth. */
+ * second. ECR has its quotas, too. Chance moves these figures by less than a hundredth. */
 #include "fleet.h"
 #include "test.h"
 

@@ -3,7 +3,7 @@
 # Sourced by tests/cluster/state-*.sh behind host.sh: the real kubelet and the state files of an earlier boot, before and after init. Both
 # run below root: init with a machine of tests/fixtures, kubelet with the kernel of this machine and a containerd that the test starts.
 # Others source it for a kubelet that goes on: machine_starts, init, kubelet_begins. cni/ has the network of their pods, containerd.more more
-# tables of containerd's configuration.
+# tables for the configuration of containerd.
 VERSION=$("$KUBE/kubelet" --version | sed 's/.* v//') STATES=root/var/lib/kubelet
 NONE='{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
 
