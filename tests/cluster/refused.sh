@@ -29,6 +29,8 @@ mark() { mark=$(date +%s.%N); }
 # says UNIT TEXT: since the last mark, sooner or later
 says() { within 60 says_now "$@"; }
 says_now() { journalctl -b -u "$1" --since "@$mark" -o cat --no-pager | grep -m1 -F -- "$2" || { journalctl -b -u "$1" --since "@$mark" -o cat --no-pager | tail -5 | cut -c1-300; return 1; }; }
+# says_whole UNIT REGEX: a line since the last mark ends with it
+says_whole() { journalctl -b -u "$1" --since "@$mark" -o cat --no-pager | grep -m1 -E -- "$2\$" || { journalctl -b -u "$1" --since "@$mark" -o cat --no-pager | tail -5; return 1; }; }
 # meets NAME KUBELET UNIT: what either of them says while it is so
 meets() {
         mark; systemctl restart nodestrap-joined
@@ -51,11 +53,12 @@ try "no run has failed" is "$(event NodestrapFailed .count)" ""
 try "of a Node that does not exist, no condition waits" is "$(find /run/nodestrap/events -name '*.condition' | wc -l)" 0
 
 # ---- other troubles before there is a Node ---- The front stands before what changes behind it.
+unwell=": the API server is overloaded or unhealthy; check the cluster health in the EKS console"
 host front_says status=503
-meets 503 "the front says no" "Not yet (EAPIERROR): https://10.0.2.100:6443 answers HTTP 503 (the front says no)"
+meets 503 "the front says no" "Not yet (EAPIERROR): https://10.0.2.100:6443 answers HTTP 503 (the front says no)$unwell"
 host kubectl delete validatingadmissionpolicybinding no-nodes >/dev/null
 host front_says status=429,retry-after=1
-meets 429 "the front says no" "Not yet (EAPIERROR): https://10.0.2.100:6443 answers HTTP 429 (the front says no)"
+meets 429 "the front says no" "Not yet (EAPIERROR): https://10.0.2.100:6443 answers HTTP 429 (the front says no)$unwell"
 host etcd_fill >/dev/null; host front_says pass
 meets "a full etcd" "etcdserver: mvcc: database space exceeded" "Not yet (ENOTREGISTERED): cluster training has no Node $NODE"
 host front_says status=503; host etcd_empty >/dev/null
@@ -86,7 +89,7 @@ later() {
         # shellcheck disable=SC2046 # sources are words
         try "$1: a typed init fails" no nodestrap init --skip config $(sources)
         try "$1: what it has to tell waits" says nodestrap-event "is not sent yet (EAPIERROR): "
-        try "$1: the journal says why" says_now nodestrap-event "$4"
+        try "$1: the journal says why" says_whole nodestrap-event "is not sent yet \(EAPIERROR\): ($4)"
         $3 >/dev/null
         try "$1: the Node has it when that is over" within 60 has "False ESYSCTL"
         try "$1: and the Event" within 60 is_told
@@ -99,10 +102,11 @@ later() {
 failures=1
 is_told() { is "$(event NodestrapFailed .count)" "$failures"; }
 # A sender that is at work loses its connection first, and says one reason of a code.
-later 503 "host front_says status=503" "host front_says pass" https://10.0.2.100:6443
-later 429 "host front_says status=429,retry-after=2" "host front_says pass" https://10.0.2.100:6443
-later "a full etcd" "host etcd_fill" "host etcd_empty" "etcdserver: mvcc: database space exceeded"
-later "a slow webhook" slow quick slow.example.com
+broke='the connection to https://10\.0\.2\.100:6443 broke \(.+\): the API server restarts, or something on the way cuts connections'
+later 503 "host front_says status=503" "host front_says pass" "https://10\.0\.2\.100:6443 answers HTTP 503 \(the front says no\)$unwell|$broke"
+later 429 "host front_says status=429,retry-after=2" "host front_says pass" "https://10\.0\.2\.100:6443 answers HTTP 429 \(the front says no\)$unwell|$broke"
+later "a full etcd" "host etcd_fill" "host etcd_empty" ".*etcdserver: mvcc: database space exceeded.*"
+later "a slow webhook" slow quick ".*slow\.example\.com.*"
 try "after all of that the Node is Ready" node_ready || kubelet_says
 try "with the same kubelet" is "$(pid)" "$kubelet"
 host kubectl describe node $NODE | sed -n '/^Events:/,$s/^/# /p'
