@@ -48,9 +48,9 @@ static void refuse_mixed(Stores *s, const Array *a) {
                 list_add(d ? &stores : &others, label);
         }
         stores_refuse(s, CAUSE_ARRAY,
-                      "array %s has the members %s and %s, which is not an instance store: it is not ours. "
-                      "It stays as it is; if you do not need it, run `mdadm --stop /dev/%s`, and `blkdiscard "
-                      "--force` for each instance store among its members",
+                      "array %s has the members %s and %s, which is not an instance store, so nodestrap "
+                      "leaves it alone. If you do not need the array, run `mdadm --stop /dev/%s`, and "
+                      "`blkdiscard --force` for each instance store among its members",
                       a->name, stores.data, others.data, a->name);
 }
 
@@ -72,9 +72,9 @@ static const Array *holding_array(Stores *s) {
                         refuse_mixed(s, a);
                 else if (found)
                         stores_refuse(s, CAUSE_ARRAY,
-                                      "two arrays hold the instance stores, %s and %s. Stop the one that you "
-                                      "do not need (`mdadm --stop`), clear its members (`blkdiscard "
-                                      "--force`), and run this again", found->name, a->name);
+                                      "two arrays hold the instance stores, %s and %s. Stop the one that "
+                                      "you do not need (`mdadm --stop`), clear its members (`blkdiscard "
+                                      "--force`), and run nodestrap init again", found->name, a->name);
                 found = a;
         }
         return found;
@@ -106,8 +106,8 @@ static const Disk *find_ours(Stores *s) {
                 if (is_first_of_its_array(s, i) && !is_ours(d)) {
                         _free_ char *members = members_text(s, d);
                         stores_refuse(s, CAUSE_DISK_USED,
-                                      "%s: an array without the name " RAID_NAME " or metadata 1.2 is not "
-                                      "ours. It stays as it is; if you do not need it, stop it and run "
+                                      "%s: nodestrap leaves an array without the name " RAID_NAME " or "
+                                      "metadata 1.2 as it is. If you do not need it, stop it and run "
                                       "`blkdiscard --force` for each member", members);
                 } else if (is_first_of_its_array(s, i) && ours) {
                         _free_ char *one = members_text(s, ours), *other = members_text(s, d);
@@ -247,8 +247,8 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
         if (raid->level != level)
                 stores_refuse(s, CAUSE_ARRAY,
                               "the instance stores hold an array that is not %s, which the strategy wants: "
-                              "%s. Set the strategy that made it, or if you do not need it, stop it and run "
-                              "`blkdiscard --force` for each member", level_text(level), text);
+                              "%s. Set the strategy that made it, or if you do not need the array, stop it "
+                              "and run `blkdiscard --force` for each member", level_text(level), text);
         else if (raid->disks > s->n)
                 stores_refuse(s, CAUSE_DISKS,
                               "the array " RAID_NAME " has %u members, but only %zu instance store%s here%s: "
@@ -258,8 +258,8 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
         else if (raid->disks < s->n)
                 stores_refuse(s, CAUSE_ARRAY,
                               "the array " RAID_NAME " has %u member%s, but %zu instance stores are here: "
-                              "%s. If you do not need the data and want one array over all, stop it and run "
-                              "`blkdiscard --force` for each member",
+                              "%s. If you do not need the data and want one array of all stores, stop it "
+                              "and run `blkdiscard --force` for each member",
                               raid->disks, raid->disks == 1 ? "" : "s", s->n, text);
         else
                 return false;
@@ -271,8 +271,8 @@ static void refuse_held_blank(Stores *s, const Array *a) {
                 const Disk *d = store_by_name(s, *member);
                 _free_ char *label = disk_label(d);
                 stores_refuse(s, CAUSE_DISK_USED,
-                              "%s has no superblock, yet array %s holds it: it stays as it is; if you do not "
-                              "need it, run `mdadm --stop /dev/%s`", label, a->name, a->name);
+                              "%s has no superblock, yet is a member of the array %s, which stays as it is; "
+                              "if you do not need it, run `mdadm --stop /dev/%s`", label, a->name, a->name);
         }
 }
 

@@ -172,9 +172,9 @@ static int choose_schema(const json_t *user, const Host *host, unsigned *ret, Di
                                         CRI_2);
         if (!three && (two || said == 2)) {
                 diag_warn_at(warnings, "containerd-schema", NULL, path,
-                             "is for containerd 1 (schema 2), so the whole file is, and containerd %s "
-                             "converts it at each start. Write it for schema 3 (io.containerd.cri.v1.images "
-                             "and .runtime)", host->containerd_version);
+                             "is for containerd 1 (schema 2), so nodestrap writes the whole file in schema "
+                             "2, which containerd %s converts at each start. Write it for schema 3 "
+                             "(io.containerd.cri.v1.images and .runtime)", host->containerd_version);
                 return 0;
         }
         if (two && three)
@@ -287,7 +287,7 @@ static void yield_to_user(const Plan *plan, json_t *all, const json_t *user, con
         const json_t *cni = json_object_get(find_plugin(user, plugin), "cni");
         if (c->has & NEED_2_1 && json_object_get(cni, theirs) && !json_object_get(cni, ours) &&
             json_object_del(json_object_get(find_plugin(all, plugin), "cni"), ours) == 0)
-                text_add(said, "; without cni.%s because of cni.%s", ours, theirs);
+                text_add(said, "; cni.%s left out because of cni.%s", ours, theirs);
         if (plan->as_nodeadm || json_object_get(registry, "config_path"))
                 return;                 /* and there is a warning */
         for (size_t i = 0; i < ARRAY_SIZE(tables); i++)

@@ -268,8 +268,8 @@ static int add_node_flags(char ***flags, const Config *config, const Host *host,
         int r = 0;
         if (!name)
                 r = diag_error(diag, -EINVAL, CAUSE_FACTS,
-                               "the private DNS name of the instance is not known, but it is the node name "
-                               "unless InstanceIdNodeName is on");
+                               "the private DNS name of the instance is not known, but it must be the node "
+                               "name; or set featureGates.InstanceIdNodeName: true");
         if (!address)
                 r = diag_error_at(diag, -EINVAL, CAUSE_FACTS, NULL, "spec.cluster.cidr",
                                   "the primary interface has no %s address, but the services of the cluster "

@@ -49,7 +49,7 @@ static int check_known(const Mig *m, const char *word) {
                                      "%s is not a profile of this GPU (%s); use one of %s", word,
                                      m->host->gpus.model->name, names);
         diag_warn_at(m->warnings, "mig-profile", NULL, m->where,
-                     "%s is not a known profile of this GPU (%s), as %s are: its driver decides",
+                     "%s is not a known profile of this GPU (%s); known are %s. The driver decides at boot",
                      word, m->host->gpus.model->name, names);
         return 0;
 }
@@ -174,7 +174,7 @@ static int check_request(const Mig *m, const MigRequest *request, const Wish *wi
         for (size_t i = 0; i < request->n_gpus; i++)
                 if (request->gpus[i] >= gpus)
                         r = diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
-                                          "names GPU %u, but this machine counts its %u from 0",
+                                          "names GPU %u, but this machine has %u, counted from 0",
                                           request->gpus[i], gpus);
         for (size_t i = 0; i < request->n_profiles; i++)
                 if (check_known(m, request->profiles[i].name) < 0)

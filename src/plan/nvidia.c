@@ -79,7 +79,7 @@ static int check_manager(const Stack *s, Diag *diag) {
         if (s->want->fabric_manager == FABRIC_MANAGER_OFF && s->gate && s->switches &&
             s->want->fabric_gate == FABRIC_GATE_REQUIRE) {
                 diag_warn_at(&s->plan->warnings, "fabric-gate", NULL, NVIDIA_PATH ".fabric.gate",
-                             "kubelet waits for a fabric that nothing here starts, since manager is off; if "
+                             "kubelet waits in vain: manager is off, so nothing here starts the fabric; if "
                              "fabric manager runs in a pod, set gate: off or warn");
                 foretell(s, CAUSE_FABRIC);
         }
@@ -89,7 +89,8 @@ static int check_manager(const Stack *s, Diag *diag) {
 static void warn_of_imex(const Stack *s) {
         if (!s->tray && (s->want->imex == IMEX_HOST || s->want->imex == IMEX_DRA))
                 diag_warn_at(&s->plan->warnings, "imex-without-domain", NULL, NVIDIA_PATH ".imex.mode",
-                             "is %s, but no NVLink of this machine (class %s) leads to another machine",
+                             "is %s, but no NVLink of this machine (class %s) leads to another machine; "
+                             "remove the key",
                              imex_mode_to_string(s->want->imex), gpu_class_to_string(s->class));
         if (s->want->imex_label && !s->tray)
                 diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.label",

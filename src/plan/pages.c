@@ -78,7 +78,7 @@ static int check_node(const Config *config, const Host *host, int id, Diag *diag
         bool assumed = host->modelled && strv_contains(host->assumed, "numaNodes");
         if (!node && id >= 0 && host->n_nodes > 0 && !assumed)
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
-                                     "names NUMA node %d, but this machine does not have it", id);
+                                     "names NUMA node %d, which this machine does not have", id);
         return 0;
 }
 

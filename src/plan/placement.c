@@ -33,8 +33,8 @@ static int refuse(const Cards *cards, const char *type, unsigned n, Diag *diag) 
                                                     cards->step > 1 ? " that take addresses" : "");
         if (cards->limit > 0)
                 return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--interfaces",
-                                     "%s has no room for %u: it takes %u, %u on %s; ask for fewer, or for "
-                                     "another --instance-type",
+                                     "%s has no room for %u interfaces: it takes %u, %u on %s; ask for "
+                                     "fewer, or for another --instance-type",
                                      type, n, cards->n * cards->limit, cards->limit, on);
         return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--interfaces",
                              "the limit per network card of %s is not known: up to %u interfaces can be "
@@ -263,7 +263,7 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
                 return false;
         e.rows = network_cards_of(e.type, &e.n_rows);
         if (!e.rows)
-                note_cards(plan, xasprintf("no table here has the network cards of %s: not judged by card",
+                note_cards(plan, xasprintf("not checked by network card: no table has the cards of %s",
                                            e.type));
         for (const CardUse *use = host->cards; e.rows && use < host->cards + host->n_cards; use++) {
                 const NetworkCards *row = row_of(&e, use->card);
@@ -283,8 +283,8 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
         for (unsigned card = 0; card < ARRAY_SIZE(maybe) && e.n + more == efa; card++)
                 e.taken[card] |= maybe[card];
         if (e.rows && e.n != efa && e.n + more != efa)
-                note_cards(plan, xasprintf("%u devices on PCI, but network cards for at least %u and at most "
-                                           "%u: not judged by card", efa, e.n, e.n + more));
+                note_cards(plan, xasprintf("not checked by network card: %u EFA devices on PCI, but the "
+                                           "cards are for %u to %u", efa, e.n, e.n + more));
         else if (e.rows) {
                 e.n = efa;
                 return show_cards(plan, &e, false, far);

@@ -66,14 +66,15 @@ bool place_refused(Stores *s, const char *path, const char *who) {
         _free_ char *unfit = d ? why_unfit(d) : NULL, *label = m ? mount_label(m) : NULL;
         if (m)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "something else is mounted at %s (%s), the place of %s: unmount it%s", path,
+                              "something else is mounted at %s (%s), where %s belongs: unmount it%s", path,
                               label, who, more);
         else if (unfit)
                 stores_refuse(s, CAUSE_MOUNT, "%s %s, but %s needs it as mount point: move it away%s", path,
                               unfit, who, more);
         else if (d && !d->empty)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s is not empty, and %s would hide its content: move that away%s", path, who,
+                              "%s is not empty, and %s would hide its content: move the content away%s",
+                              path, who,
                               more);
         else if (d && d->kind == DIRECTORY_MISSING && d->read_only)
                 stores_refuse(s, CAUSE_MOUNT,
@@ -218,7 +219,7 @@ static bool goes_along(Stores *s, const StorageBind *bind) {
                 if (!streq(bind->unit, other->unit)) {
                         diag_error_at(s->diag, -EINVAL, CAUSE_MOUNT, NULL, bind->given ?: other->given,
                                       "%s lies in %s of another daemon, but both must move to the instance "
-                                      "stores: give them separate places", bind->path, other->path);
+                                      "stores: give them separate directories", bind->path, other->path);
                         s->refused = true;
                 }
                 return other < bind || !path_in(other->path, bind->path);

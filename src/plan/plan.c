@@ -183,8 +183,8 @@ static int plan_sort(Plan *plan, Diag *diag) {
                 size_t i = ok ? next_ready(&o, plan) : SIZE_MAX;
                 if (i == SIZE_MAX)
                         return diag_error(diag, -ELOOP, CAUSE_INTERNAL,
-                                          "the actions of the plan have a cycle, a missing dependency or a "
-                                          "double id: this is a defect of nodestrap; report it");
+                                          "the plan has a dependency cycle, a missing dependency or a "
+                                          "duplicate id: report this bug of nodestrap");
                 o.done[i] = true;
                 sorted[n] = plan->actions[i];
         }
@@ -286,8 +286,8 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                                                    : host->tuning.network_remedy);
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",
-                          "this plan assumes some facts, so on a real node it and its sha256 may differ: run "
-                          "nodestrap plan there");
+                          "this plan assumes some facts, so the plan and its sha256 may differ on a real "
+                          "node: run nodestrap plan there");
 }
 
 static int check_facts(const Host *host, Diag *diag) {

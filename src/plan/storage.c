@@ -63,8 +63,8 @@ static void refuse_content(Stores *s, const Device *d) {
                               label, d->content->error ?: "no reason is given");
         else
                 stores_refuse(s, CAUSE_DISK_USED,
-                              "%s holds %s, not the xfs or ext4 to mount. It stays as it is; if you do not "
-                              "need the data, run %s", label, holds, free_it);
+                              "%s holds %s, but nodestrap mounts only xfs or ext4. It stays as it is; if "
+                              "you do not need the data, run %s", label, holds, free_it);
 }
 
 bool is_mountable(const Content *c) {

@@ -84,8 +84,8 @@ static void refuse_missing(Stores *s) {
         _free_ char *idle = s->seen->idle ? strv_join(s->seen->idle, ", ") : NULL;
         stores_refuse(s, CAUSE_DISKS,
                       "%zu of %u instance stores %s missing%s: %s promises %u, and here %s %s%s%s. Stop and "
-                      "start the instance to move it to other hardware, or set expectedDisks to the "
-                      "number that it has",
+                      "start the instance to move it to other hardware, or set expectedDisks to the number "
+                      "that is here",
                       missing, s->expected, missing == 1 ? "is" : "are", roles,
                       host_expected_by(s->config, s->host), s->expected,
                       s->n == 1 ? "is" : "are", here.data ?: "none",
@@ -149,9 +149,9 @@ bool stores_check_blank(Stores *s, const Disk *d, const char *device) {
         if (d->content.kind != CONTENT_DATA)
                 return true;
         stores_refuse(s, CAUSE_DISK_DATA,
-                      "%s%s%s%s is not blank and has no signature: %s. It may be encrypted, or have lost its "
-                      "superblock, also one of an array. It stays as it is; if you do not need the data, run "
-                      "`blkdiscard%s /dev/%s`",
+                      "%s%s%s%s is not blank and has no signature: %s. It may be encrypted, or have lost "
+                      "the superblock of a file system or array. It stays as it is; if you do not need the "
+                      "data, run `blkdiscard%s /dev/%s`",
                       device ? "the volume " : "", device ?: "", device ? ", " : "", label,
                       d->content.error ?: "it is not zeros", device ? " --zeroout" : "", d->name);
         return false;
@@ -174,8 +174,8 @@ void stores_check_disk(Stores *s, const Disk *d, const char *place) {
                               broken);
         else if (used)
                 stores_refuse(s, CAUSE_DISK_USED,
-                              "%s %s and holds %s: it stays as it is; if you do not need the data, free it, "
-                              "and run `wipefs --all /dev/%s` and `blkdiscard /dev/%s`",
+                              "%s %s and holds %s: it stays as it is; if you do not need the data, stop "
+                              "what uses it, and run `wipefs --all /dev/%s` and `blkdiscard /dev/%s`",
                               label, used, holds, d->name, d->name);
         else if (place || !(d->holders && is_array(s->seen, d->holders[0])))
                 /* array_find() knows more of a member */

@@ -191,11 +191,12 @@ static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *
                 return 0;
         if (!host->api_server_addresses && !host->modelled)
                 return diag_error_at(diag, -EINVAL, CAUSE_FACTS, NULL, path,
-                                     "its host name has no known address, but on Outposts /etc/hosts needs "
-                                     "one; check the resolver");
+                                     "no address of its host name is known, but on Outposts /etc/hosts "
+                                     "needs one; check the resolver");
         if (!host->api_server_addresses)
                 diag_warn_at(&plan->warnings, "assumed", NULL, path,
-                             "its addresses come from the node; here the block for /etc/hosts is empty");
+                             "a boot looks up its addresses; in this plan, the block for /etc/hosts is "
+                             "empty");
         _free_ char *name = url_host(config->cluster.endpoint ?: "");
         _cleanup_(text_done) Text t = {};
         for (char **a = host->api_server_addresses; a && *a; a++)

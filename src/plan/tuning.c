@@ -40,7 +40,7 @@ static void tell_faults(Plan *plan, const InstanceOptions *o, const Host *host, 
                 add_links(&t, host);
         if (t.size > 0)
                 diag_warn_at(&plan->warnings, "host-tuning", NULL, PATH,
-                             "settings of this machine cost its GPUs time: %s", t.data);
+                             "settings of this machine slow down its GPUs: %s", t.data);
 }
 
 void plan_tuning(Plan *plan, const Config *config, const Host *host) {
@@ -56,7 +56,7 @@ void plan_tuning(Plan *plan, const Config *config, const Host *host) {
         if (sets || all->set) {
                 Action *a = plan_add(plan, ACTION_SET_TUNING, PHASE_DEVICES, "system", "cpus",
                                      sets ? "low latency for GPUs and NCCL"
-                                          : "settings from before tuning: gpu");
+                                          : "restore the settings before tuning: gpu");
                 a->with = sets ? xasprintf("performance, idle states up to %d us", TUNING_IDLE_USEC)
                                : xstrdup("as before");
                 a->lenient = true;

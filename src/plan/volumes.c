@@ -66,7 +66,7 @@ static const Disk *find(Stores *s, size_t i) {
         } else if (second) {
                 _free_ char *one = disk_label(d), *other = disk_label(second);
                 stores_refuse(s, CAUSE_DISKS,
-                              "%s can be two disks, %s and %s: name the volume id (vol-…) as device",
+                              "%s matches two disks, %s and %s: name the volume id (vol-…) as device",
                               v->device, one, other);
         } else if (!disk_is_volume(d))
                 refuse_kind(s, v, d);
@@ -127,8 +127,8 @@ static void check_disk(Stores *s, const Device *d) {
                     *seen = m && !d->volume->whole && is_target(d->volume, d->number, m) ? m : NULL;
         if (seen && !disk->root)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "the volume %s, %s, is mounted at %s, but its place %s was unmounted: reboot, "
-                              "or mount it there again (`mount /dev/%s %s`)",
+                              "the volume %s, %s, is mounted at %s, but was unmounted from %s: reboot, or "
+                              "mount it there again (`mount /dev/%s %s`)",
                               device, label, seen->target, d->place, disk->name, d->place);
         else if (disk->root || used)
                 stores_refuse(s, CAUSE_DISK_USED, "the volume %s, %s, %s: it stays as it is; "

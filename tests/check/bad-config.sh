@@ -116,7 +116,7 @@ bad 'huge pages of an odd size' 11 EINVALID validate "${pages}[0].size: must be 
 pool=$root/sys/devices/system/node/node0/hugepages/hugepages-1048576kB; mkdir -p "$pool"; echo 0 >"$pool/nr_hugepages"
 bad 'more huge pages than memory' 11 EINVALID plan 'spec.instance.hugePages.pages: asks for 1048576 MiB, but the machine has only ' \
                 < <(instance 'hugePages: {mode: explicit, pages: [{size: 1Gi, count: 1024}]}')
-bad 'huge pages on a node that there is not' 11 EINVALID plan 'spec.instance.hugePages.pages: names NUMA node 7, but this machine does not have it' \
+bad 'huge pages on a node that there is not' 11 EINVALID plan 'spec.instance.hugePages.pages: names NUMA node 7, which this machine does not have' \
                 < <(instance 'hugePages: {mode: explicit, pages: [{size: 2Mi, count: 1, numaNode: 7}]}')
 bad 'huge pages in reserved memory' 11 EINVALID validate 'spec.kubelet.config.reservedMemory[0].limits: reserves huge pages' \
                 < <(kubelet '{config: {reservedMemory: [{numaNode: 0, limits: {hugepages-2Mi: 100Mi}}]}}')
@@ -160,7 +160,7 @@ refused() { # TYPE CODE WORD WORDS: stdin is the NodeConfig
 refused p6e-gb200.36xlarge 11 EINVALID "$gpu.mig: contradicts memoryMode auto, which here means CDMM" < <(nvidia 'mig: "1g.23gb"')
 refused p4d.24xlarge 33 EMIG "$gpu.mig: GPU all (a100-40gb) cannot hold 3 x 3g.20gb, only 2 x 3g.20gb" < <(nvidia 'mig: "3g.20gb,3g.20gb,9"')
 refused p4d.24xlarge 33 EMIG "$gpu.mig: 1g.10mb is not a profile of this GPU (a100-40gb); use one of 7g.40gb, 4g.20gb" < <(nvidia 'mig: "1g.10mb"')
-refused p4d.24xlarge 33 EMIG "$gpu.mig: names GPU 8, but this machine counts its 8 from 0" < <(nvidia 'mig: [{devices: [8], profiles: {1g.5gb: 1}}]')
+refused p4d.24xlarge 33 EMIG "$gpu.mig: names GPU 8, but this machine has 8, counted from 0" < <(nvidia 'mig: [{devices: [8], profiles: {1g.5gb: 1}}]')
 refused g5.xlarge 33 EMIG "$gpu.mig: this GPU (a10g) has no MIG" < <(nvidia 'mig: "19"')
 refused g6.xlarge 11 EINVALID 'spec.kubelet.flags[0]: kubelet 1.33.4 does not know --node-lables and would exit; did you mean --node-labels?' < <(kubelet '{flags: [--node-lables=CANARY]}')
 gates=spec.kubelet.config.featureGates
@@ -175,7 +175,7 @@ refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, but this machine (cla
 refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: expects 1 EFA device, but a g6.xlarge has none: the boot fails' < <(instance 'network: {efa: {mode: require}}')
 refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: expects 64 EFA devices, but a p5.48xlarge has at most 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')
 refused p5.48xlarge 30 EDISKS 'spec.instance.localStorage.expectedDisks: expects 9 instance stores, but a p5.48xlarge has at most 8: the boot fails' < <(instance 'localStorage: {strategy: RAID0, expectedDisks: 9}')
-refused p5.48xlarge 33 EFABRIC "$gpu.fabric.gate: fabric-gate: kubelet waits for a fabric that nothing here starts" < <(nvidia 'fabric: {manager: off}')
+refused p5.48xlarge 33 EFABRIC "$gpu.fabric.gate: fabric-gate: kubelet waits in vain: manager is off, so nothing here starts the fabric" < <(nvidia 'fabric: {manager: off}')
 refused p5.48xlarge 11 EINVALID 'spec.kubelet.config: reserved-too-much: kubelet cannot start: of cpu it reserves 640' < <(kubelet '{config: {kubeReserved: {cpu: "640"}}}')
 
 # nodestrap warns of a doubtful setting, and obeys it.

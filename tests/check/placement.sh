@@ -33,8 +33,8 @@ ok 'the others: theirs by card and device' placed "{'card': 31, 'device': 1, 'me
 ok 'as text, too' grep -qx ' *card 31, device  1: metric 3613, table 13101, rules for each of its addresses' <(plan --instance-type p5.48xlarge --interfaces 32)
 
 # ---- refused, with the numbers ----
-ok 'one too many' refused 65 p5.48xlarge 'p5.48xlarge has no room for 65: it takes 64, 2 on each of 32 network cards'
-ok 'on one card' refused 4 m5.large 'm5.large has no room for 4: it takes 3, 3 on its network card'
+ok 'one too many' refused 65 p5.48xlarge 'p5.48xlarge has no room for 65 interfaces: it takes 64, 2 on each of 32 network cards'
+ok 'on one card' refused 4 m5.large 'm5.large has no room for 4 interfaces: it takes 3, 3 on its network card'
 ok 'where it is not known how many a card takes' refused 10 p6e-gb200.36xlarge 'is not known: up to 9 interfaces can be placed, one on each of 9 network cards that take addresses'
 ok 'where nothing is known' refused 2 p6e-gb300.36xlarge 'is not known: up to 1 interfaces can be placed'
 ok 'a type that does not exist' refused 2 p5.47xlarge 'did you mean p5.48xlarge?'
@@ -178,11 +178,11 @@ ok 'one warning names the GPU, its cards and its address' tells 1 'no EFA device
 tray p6e-gb200 27:00.0 3e:00.0 9a:00.0 b1:00.0; lists p6e-gb200.36xlarge 1 5 9 13 2+
 ok 'one card near each GPU is enough' tells 0 'GPU 3, near cards 13, 15: EFA on 13'
 lists p6e-gb200.36xlarge 1 5 9
-ok 'a device more than the cards have: the cards are not judged' tells 0 'EFA 4 devices on PCI, but network cards for at least 3 and at most 3: not judged by card'
+ok 'a device more than the cards have: the cards are not judged' tells 0 'EFA not checked by network card: 4 EFA devices on PCI, but the cards are for 3 to 3'
 lists p6e-gb200.36xlarge 1 5 9 17
 ok 'a card that the table does not know' tells 0 'the metadata service names network card 17, but p6e-gb200.36xlarge has none of that number in the built-in table'
 lists p6e-gb300r.36xlarge 1 5 9 13
-ok 'a type that the table lacks' tells 0 'EFA no table here has the network cards of p6e-gb300r.36xlarge: not judged by card'
+ok 'a type that the table lacks' tells 0 'EFA not checked by network card: no table has the cards of p6e-gb300r.36xlarge'
 lists p6e-gb200.36xlarge 1 5 9 13; rm "$tmp"/vpc/latest/meta-data/network/interfaces/macs/*:03/network-card
 ok 'a card without an answer: none is judged' tells 0 ''
 lacks_section() { by_card && ! grep -q '^EFA' "$tmp/out"; }

@@ -196,7 +196,7 @@ ok "64 KiB: off is each of these sizes" grace '{mode: off}' "[('reserve-pages:16
 ok "64 KiB: auto reserves none and says why" grace '{mode: auto}' "[] True" "' '.join(map(str, ($reserved, any('pages of 512 MiB' in w['text'] for w in plan['warnings']))))"
 ok "64 KiB: another size is refused with those that there are" grace_refuses "$(explicit '{size: 1Gi, count: 1}')" 'names a size of 1Gi, but this kernel has 2Mi, 512Mi, 16Gi'
 ok "64 KiB: pages on a GPU's memory are refused" grace_refuses "$(explicit '{size: 512Mi, count: 1, numaNode: 18}')" 'NUMA node 18, which has no CPUs'
-ok "64 KiB: and on a node between the numbers" grace_refuses "$(explicit '{size: 512Mi, count: 1, numaNode: 11}')" 'NUMA node 11, but this machine does not have it'
+ok "64 KiB: and on a node between the numbers" grace_refuses "$(explicit '{size: 512Mi, count: 1, numaNode: 11}')" 'NUMA node 11, which this machine does not have'
 ok "64 KiB: and more than the CPUs' memory" grace_refuses "$(explicit '{size: 512Mi, count: 1903}')" 'asks for 974336 MiB, but the machine has only 951160 MiB'
 printf '#!/bin/sh\n' >"$tmp/grace/usr/bin/nvidia-smi"; chmod +x "$tmp/grace/usr/bin/nvidia-smi"
 ok "64 KiB: with a driver and EFA, the option for GPU memory over EFA" grace '{mode: keep}' 'GrdmaPciTopoCheckOverride=1??' \

@@ -240,10 +240,10 @@ TEST(what_yields) {
 
 TEST(which_cni_programs_yield) {
         static const struct { const char *version, *toml, *path, *why; } cases[] = {
-                { "2.1.9", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/a']", "bin_dirs", "without cni.bin_dir because of cni.bin_dirs" },
-                { "2.4.2", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/a']", "bin_dirs", "without cni.bin_dir because of cni.bin_dirs" },
+                { "2.1.9", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/a']", "bin_dirs", "cni.bin_dir left out because of cni.bin_dirs" },
+                { "2.4.2", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/a']", "bin_dirs", "cni.bin_dir left out because of cni.bin_dirs" },
                 { "2.1.9", "version = 2\n[" P2 ".cni]\nbin_dir = '/a'", "bin_dir", NULL },
-                { "2.1.9", "[" R3 ".cni]\nbin_dir = '/a'", "bin_dir", "without cni.bin_dirs because of cni.bin_dir" },
+                { "2.1.9", "[" R3 ".cni]\nbin_dir = '/a'", "bin_dir", "cni.bin_dirs left out because of cni.bin_dir" },
                 { "2.1.9", "[" R3 ".cni]\nbin_dirs = ['/a']", "bin_dirs", NULL },
                 { "2.0.7", "[" R3 ".cni]\nbin_dir = '/a'", "bin_dir", NULL },
         };

@@ -820,7 +820,7 @@ TEST(mig_where_it_cannot_be) {
         box_model(&b, "p4d.24xlarge");
         const unsigned eight = 8;
         want(&b, &w, &eight, 1, (const char *const[]){ "1g.5gb", "1", NULL });
-        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "names GPU 8, but this machine counts its 8 from 0");
+        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "names GPU 8, but this machine has 8, counted from 0");
         box_model(&b, "m5.large");
         sample_plan(&b.s);
         ASSERT_TRUE(sample_warned(&b.s, "no-effect") && !has(&b, "partition-gpus:mig"));
@@ -925,7 +925,7 @@ TEST(pages_larger_ones_first) {
         ASSERT_TRUE(action(&b, "reserve-pages:2Mi")->lenient);
         ASSERT_EQ(action(&b, "reserve-pages:1Gi on node 0")->pages.count, 3);
         b.s.host.modelled = false;
-        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 1, but this machine does not have it");
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 1, which this machine does not have");
         pages[1].numa_node = pages[2].numa_node = -1;
         pages[0].size = 512ULL << 20;
         refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names a size of 512Mi, but this kernel has 2Mi, 1Gi");
@@ -939,7 +939,7 @@ TEST(pages_of_one_node) {
         BOX(b, "p5.48xlarge");
         PageRequest pages[] = { { 2ULL << 20, 4, 1000 }, { 1ULL << 30, 1, 0 } };
         b.s.config.instance.hugepages = (HugePages){ HUGEPAGES_EXPLICIT, pages, 2, POLICY_FAIL };
-        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 1000, but this machine does not have it");
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 1000, which this machine does not have");
         pages[0].numa_node = 1;
         pages[1].count = 1800;
         refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 1843200 MiB on NUMA node 0, but it has only 1048576 MiB of memory");
@@ -992,7 +992,7 @@ TEST(nodes_of_gpus_are_planned_before_they_are_there) {
                         refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "which has no CPUs: its memory belongs to a GPU");
                 }
                 pages[0].numa_node = 34;
-                refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 34, but this machine does not have it");
+                refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 34, which this machine does not have");
                 pages[0].numa_node = -1;
                 sample_plan(&b.s);
                 ASSERT_TRUE(action(&b, "reserve-pages:2Mi")->pages.by_node);

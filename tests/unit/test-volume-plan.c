@@ -270,7 +270,7 @@ TEST(not_there) {
 TEST(two_of_a_name) {
         WANTED(m, "/data");
         m->disks[2].names = m->names[1];
-        ASSERT_REFUSED(m, "/dev/sdb can be two disks, nvme1n1 (vol0b, 100 GB) and nvme2n1 (vol0c, 100 GB)");
+        ASSERT_REFUSED(m, "/dev/sdb matches two disks, nvme1n1 (vol0b, 100 GB) and nvme2n1 (vol0c, 100 GB)");
 }
 
 TEST(two_entries_for_one) {
@@ -359,7 +359,7 @@ TEST(instance_stores_among_the_volumes) {
         WANTED(m, "/data");
         m->s.config.instance.storage.strategy = STORAGE_RAID0;
         m->s.config.instance.storage.mount_path = (char *)"/mnt/k8s-volumes/stores";
-        ASSERT_REFUSED(m, "EMOUNT: spec.instance.localStorage.mountPath: /mnt/k8s-volumes/stores, the mount point of instance stores, and /mnt/k8s-volumes");
+        ASSERT_REFUSED(m, "EMOUNT: spec.instance.localStorage.mountPath: one of /mnt/k8s-volumes/stores, the mount point of instance stores, and /mnt/k8s-volumes");
         m->s.config.instance.storage.mount_path = (char *)"/mnt";
         ASSERT_REFUSED(m, "one of /mnt, the mount point of instance stores, and /mnt/k8s-volumes, that of volumes, lies in the other");
         m->s.config.instance.storage.strategy = STORAGE_NONE;
@@ -374,7 +374,7 @@ TEST(bound_without_its_place) {
         set_content(&m->disks[1], "xfs", NULL);
         add_mount(m, "/data", "259:1", "/data");
         add_mount(m, "/opt/models", "259:1", "/opt-models");
-        ASSERT_REFUSED(m, "is mounted at /data, but its place " XVDB " was unmounted: reboot, or mount it there again (`mount /dev/nvme1n1 " XVDB "`)");
+        ASSERT_REFUSED(m, "is mounted at /data, but was unmounted from " XVDB ": reboot, or mount it there again (`mount /dev/nvme1n1 " XVDB "`)");
         _free_ char *all = texts(&m->s.diag);
         ASSERT_TRUE(!strstr(all, "attach another one"));
         add_mount(m, XVDB, "259:1", "/");

@@ -60,7 +60,7 @@ def main():
             report.line(f'{name} is {serial}', found(node, name, serial), node.describe)
     used(report, node, '/dev/xvdb', SDB)
     node.clear()
-    refused(report, node, 'two volumes of one name are refused', Entry('/dev/sdd', CONTAINERD, 'xfs', SDD), ['/dev/sdd can be two disks', SDD, SDE])
+    refused(report, node, 'two volumes of one name are refused', Entry('/dev/sdd', CONTAINERD, 'xfs', SDD), ['/dev/sdd matches two disks', SDD, SDE])
     store = disks()[0]
     refused(report, node, 'an instance store is refused', Entry('/dev/' + store.name, CONTAINERD, 'xfs', SDB), [store.serial, 'instance store'])
 
