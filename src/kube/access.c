@@ -93,9 +93,10 @@ static int take_server(const json_t *cluster, const char *path, KubeAccess *a, D
         const char *server = a->server ?: "";
         if (strncasecmp(server, "http://", strlen("http://")) == 0)
                 return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG,
-                                  "the server in %s is http: kubelet uses it, but nodestrap sends no token "
-                                  "in clear text, so it cannot watch this node. If the server also answers "
-                                  "to https, correct spec.cluster.apiServerEndpoint and run nodestrap init",
+                                  "the server in %s is http: kubelet uses it, but nodestrap does not send a "
+                                  "token in clear text and cannot watch this node. If the server also "
+                                  "answers to https, correct spec.cluster.apiServerEndpoint and run "
+                                  "nodestrap init",
                                   path);
         if (strncasecmp(server, "https://", strlen("https://")) != 0)
                 return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG,

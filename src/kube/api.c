@@ -166,7 +166,7 @@ int kube_api_new(const KubeAccess *access, KubeApi **ret, Diag *diag) {
         for (size_t i = 0; i < ARRAY_SIZE(a->easy); i++) {
                 CURL *easy = a->easy[i] = a->curl.init();
                 if (!easy || !a->multi)
-                        return refuse(diag, -ELIBACC, "it does not start");
+                        return refuse(diag, -ELIBACC, "it cannot be initialised");
                 set_common(a, easy);
                 /* an older libcurl would use the authorities of the system, which do not know the cluster */
                 CURLcode code = SET(easy, CAINFO_BLOB, &ca);

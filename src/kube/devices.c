@@ -55,15 +55,15 @@ static int64_t count_of(const json_t *slices, const struct Driver *d, bool mig) 
 static char *judge_one(const char *name, int64_t expected, int64_t plugin, int64_t dra, int64_t capacity) {
         bool pages = startswith(name, "hugepages-");
         if (plugin > 0 && dra > 0)
-                return xasprintf("a device plugin offers %lld of %s and a DRA driver %lld, so pods may share "
-                                 "one: remove one of the two from this node",
+                return xasprintf("a device plugin offers %lld of %s and a DRA driver %lld, so two pods may "
+                                 "get the same device: remove the plugin or the driver from this node",
                                  (long long)plugin, name, (long long)dra);
         if (plugin + dra >= expected)
                 return NULL;
         _free_ char *have = quantity_text((plugin + dra) * 1000, pages),
                     *want = quantity_text(expected * 1000, pages);
-        const char *why = pages ? "kubelet counts them when it starts; systemctl restart kubelet"
-                          : dra > 0 ? "the DRA driver has no more without a taint"
+        const char *why = pages ? "kubelet counts them when it starts; run systemctl restart kubelet"
+                          : dra > 0 ? "the DRA driver offers no more without a taint"
                           : capacity > plugin ? "the device plugin has ended, or finds the others unhealthy; "
                                                 "see the log of its pod"
                           : plugin > 0 ? "the device plugin has registered no more"

@@ -60,7 +60,7 @@ static Cause explain_route(const KubeMoment *m, const char *error, Text *t) {
         const KubeReply *r = m->reply;
         const char *server = m->access->server;
         if (r->os_error == ECONNREFUSED)
-                text_add(t, "%s refuses the connection, nothing listens there: is "
+                text_add(t, "%s refuses the connection: nothing listens there; is "
                             "spec.cluster.apiServerEndpoint that of %s?", server, m->access->cluster);
         else if (r->os_error == ENETUNREACH || r->os_error == EHOSTUNREACH)
                 text_add(t,

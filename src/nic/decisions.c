@@ -117,7 +117,7 @@ static int read_decision(const Root *root, const char *path, Decision *ret, Diag
         }
         r = decision_parse(text, size, ret);
         if (r < 0)
-                warn_of(diag, path, "it says neither io.systemd.Network nor cni");
+                warn_of(diag, path, "it holds neither io.systemd.Network nor cni");
         return r;
 }
 

@@ -25,8 +25,8 @@ static int note_early(NetEvent *e) {
         int written = root_replace_volatile(e->root, path, text, strlen(text), 0644);
         if (written < 0)
                 diag_warn(e->diag, "early-interface",
-                          "%s cannot be written: %s; a later try, after the run phase has begun, gives %s to "
-                          "the CNI",
+                          "%s cannot be written: %s; a retry after the run phase has begun gives %s to the "
+                          "CNI",
                           path, strerror(-written), e->name);
         return 0;
 }

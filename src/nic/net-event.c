@@ -387,7 +387,7 @@ static int give_up(NetEvent *e) {
                 return net_event_error(e, -ETIMEDOUT, "%s (%s, %g s)", failure, mac, seconds);
         return net_event_error(
                 e, -ETIMEDOUT,
-                "%s, after %g s of questions about %s; nothing was configured or decided, so the next try "
+                "%s, after %g s of requests about %s; nothing was configured or decided, and the next try "
                 "starts again",
                 e->why ?: "the metadata service does not know it", seconds, mac);
 }

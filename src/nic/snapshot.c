@@ -66,7 +66,8 @@ void snapshot_write(const Root *root, const Snapshot *s, Diag *diag) {
         int r = root_replace_volatile(root, SNAPSHOT_FILE, text, strlen(text), 0600);
         if (r < 0)
                 diag_warn(diag, "snapshot",
-                          SNAPSHOT_FILE " cannot be written: %s; each interface asks for itself",
+                          SNAPSHOT_FILE " cannot be written: %s; each interface asks the metadata service "
+                          "itself",
                           strerror(-r));
 }
 

@@ -164,7 +164,7 @@ ok "no answer to a connection" eval 'fails EAPIROUTE https:// && ends "does not 
 of name
 ok "a name that does not resolve" fails EAPINAME "the name of the API server, kube.invalid, does not resolve (Could not resolve host: kube.invalid)"
 of refused
-ok "a port where nobody listens" fails EAPIROUTE "https://127.0.0.1:9 refuses the connection, nothing listens there: is "
+ok "a port where nobody listens" fails EAPIROUTE "https://127.0.0.1:9 refuses the connection: nothing listens there; is "
 of no-route
 if [ -e "$d/rc" ]; then ok "no route" eval 'fails EAPIROUTE "no route to https://192.0.2.1 (Network is unreachable)"'
 else count=$((count + 1)); echo "ok $count - no route # SKIP no network namespaces here"; fi

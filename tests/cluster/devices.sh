@@ -48,7 +48,7 @@ try "a plugin that has registered and ended" within gpus "$lacks pods can get 0 
 offers nvidia.com/gpu 8
 try "a late plugin: the EFA devices come next" within gpus "$lacks pods can get 0 of 2 vpc.amazonaws.com/efa"
 publishes 8
-try "two publishers" within gpus "$lacks a device plugin offers 8 of nvidia.com/gpu and a DRA driver 8, so pods may share one: remove one of the two from this node"
+try "two publishers" within gpus "$lacks a device plugin offers 8 of nvidia.com/gpu and a DRA driver 8, so two pods may get the same device: remove the plugin or the driver from this node"
 unpublish; again() { local i; for ((i = 0; i < 20; i++)); do [ "$(grep -cF -- "$2" "$1/err")" -lt 2 ] || return 0; sleep 0.1; done; cat "$1/err"; return 1; }
 try "one of them is removed" again gpus "$lacks pods can get 0 of 2 vpc.amazonaws.com/efa"
 kubectl delete node $NODE >/dev/null
@@ -66,7 +66,7 @@ kubectl delete node $NODE >/dev/null; register >/dev/null; counted dra '{"counte
 begin dra --for devices --timeout 2m
 try "nothing yet" told dra "$lacks pods can get 0 of 8 nvidia.com/gpu"
 publishes 8 1
-try "a slice whose device has a taint, with the rights of the node" within dra "$lacks pods can get 7 of 8 nvidia.com/gpu: the DRA driver has no more without a taint"
+try "a slice whose device has a taint, with the rights of the node" within dra "$lacks pods can get 7 of 8 nvidia.com/gpu: the DRA driver offers no more without a taint"
 unpublish; publishes 8
 end dra; try "all are there" ended_with dra 0
 try "other nodes are not its business" no as_node get resourceslices
@@ -96,7 +96,7 @@ kubectl delete node $NODE >/dev/null; register >/dev/null; offers nvidia.com/mig
 begin mig --for devices --timeout 1m
 try "one MIG device of seven is missing, beside a whole GPU" told mig "$lacks pods can get 7 of 8 nvidia.com/mig-*"
 offers nvidia.com/mig-1g.10gb 7
-try "huge pages" within mig "$lacks pods can get 0 of 1Gi hugepages-2Mi: kubelet counts them when it starts; systemctl restart kubelet"
+try "huge pages" within mig "$lacks pods can get 0 of 1Gi hugepages-2Mi: kubelet counts them when it starts; run systemctl restart kubelet"
 offers hugepages-2Mi 1Gi
 end mig; try "all are there" ended_with mig 0
 

@@ -126,7 +126,7 @@ try "one has a taint" publishes gpu.nvidia.com "8 1"
 try "the wait" says "a device plugin offers 8 of $gpu and a DRA driver 7, "
 stop gpus
 try "the plugin goes" writes $gpu "8 0"
-try "the wait" says "pods can get 7 of 8 $gpu: the DRA driver has no more without a taint"
+try "the wait" says "pods can get 7 of 8 $gpu: the DRA driver offers no more without a taint"
 numbers dra "7 0"
 try "one is missing" publishes gpu.nvidia.com "7 0"
 numbers dra "8 0"

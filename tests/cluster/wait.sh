@@ -144,7 +144,7 @@ try "kubelet of this boot takes it over" reports False KubeletNotReady "containe
 try "which is told" until_told node "Node $NODE is registered, "
 try "and what is missing" until_told node "Not yet (ENOTREADY): Node $NODE is registered with cluster training, but not Ready: KubeletNotReady: container runtime network not ready: NetworkReady=false"
 try "somebody deletes it" kubectl delete node $NODE
-try "which kubelet does not mend by itself" until_told node "Not yet (ENOTREGISTERED): Node $NODE of cluster training was registered and then deleted: kubelet registers it only when it starts; systemctl restart kubelet"
+try "which kubelet does not mend by itself" until_told node "Not yet (ENOTREGISTERED): Node $NODE of cluster training was registered and then deleted: kubelet registers it only when it starts; run systemctl restart kubelet"
 try "it is made again" register
 end node
 try "and Ready at last" ended_with node 0

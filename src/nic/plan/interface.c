@@ -84,7 +84,7 @@ Judgement interface_judge(const InterfaceFacts *f, char **ret_why) {
                 why = missing_place(f, eni);
         if (!why && (eni->ipv4s || eni->ipv6s))
                 return JUDGEMENT_DECIDED;
-        *ret_why = xstrdup(why ?: "it has no address, as interfaces for EFA alone");
+        *ret_why = xstrdup(why ?: "it has no address, like an EFA-only interface");
         return why ? JUDGEMENT_LATE : JUDGEMENT_IGNORED;
 }
 
@@ -323,7 +323,7 @@ static void plan_decided(Making *m, const InterfaceFacts *f, Manager manager) {
         if (f->no_manage == NO_MANAGE_UNKNOWN && manager == MANAGER_CNI && !kept_decision(f))
                 diag_warn(&m->plan->warnings, "no-manage-unknown",
                           "%s may have the tag node.k8s.amazonaws.com/no_manage, but EC2 does not tell: the "
-                          "CNI has it until the next event asks again",
+                          "CNI manages it until the next event asks again",
                           name);
         else
                 keep_decision(m, f, manager);
