@@ -316,6 +316,6 @@ int daemons_ask(const Image *image, const Config *config, const Plan *plan, Aske
                 r = -EINTR;
         return r >= 0 ? 0
                       : diag_error(diag, r, r == -EINTR ? CAUSE_INTERRUPTED : CAUSE_IMAGE,
-                                   "kubelet and containerd could not be asked: %s",
+                                   "kubelet and containerd could not be tested: %s",
                                    r == -EINTR ? stop_name(stop_signal()) : a.why ?: strerror(-r));
 }

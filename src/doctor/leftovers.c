@@ -139,7 +139,7 @@ static void search_node(const Image *image, Checks *checks) {
                KUBELET_DIR "/cpu_manager_state", KUBELET_DIR "/memory_manager_state",
                KUBELET_DIR "/dra_manager_state");
         SEARCH("leftover-cloud-init", "cloud-init state",
-               "it is from the instance that the image was made on: cloud-init clean",
+               "it is from the instance that the image was made on: run cloud-init clean",
                "/var/lib/cloud/instance", "/var/lib/cloud/data/instance-id");
         /* ConditionPathExists=! of nvidia-driver-resolve.service (awslabs/amazon-eks-ami). */
         SEARCH("leftover-driver", "the choice of the NVIDIA driver",
@@ -150,7 +150,7 @@ static void search_node(const Image *image, Checks *checks) {
         if (image_read_line(image->root, "/etc/machine-id", &id) >= 0 && !ONE_OF(id, "", "uninitialized"))
                 TELL(checks, CHECK_WARNING, "leftover-machine-id", "/etc/machine-id", NULL, NULL,
                      "all machines of this image get the same id, by which journals and DHCP distinguish "
-                     "them: truncate -s 0 /etc/machine-id");
+                     "them: run truncate -s 0 /etc/machine-id");
 }
 
 /* nodestrap writes to /var/run/cdi, which a reboot clears. */
@@ -185,8 +185,8 @@ static void search_array(const Image *image, Checks *checks, const char *path) {
         }
         if (has)                        /* awslabs/amazon-eks-ami#2755, #2869 */
                 TELL(checks, CHECK_WARNING, "leftover-array", "mdadm.conf", path, NULL,
-                     "its ARRAY of another machine keeps the array of this one from getting its name. Remove "
-                     "the line, and rebuild an initramfs that has the file");
+                     "its ARRAY line is of another machine, so the array here cannot get its name. "
+                     "Remove the line, and rebuild an initramfs that has the file");
 }
 
 static void search_arrays(const Image *image, Checks *checks) {

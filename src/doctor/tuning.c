@@ -62,5 +62,5 @@ void look_tuning(Look *l, const Need *need) {
                 look_at_line(l, need);
         if (unit_is_on(l->root, "irqbalance.service"))
                 checks_add(l->checks, CHECK_OK, "tuning", "irqbalance.service",
-                           "enabled: it places interrupts, and nodestrap leaves them to it");
+                           "enabled: nodestrap leaves the placement of interrupts to it");
 }

@@ -38,8 +38,8 @@ static int look_at_fabric(Look *l) {
                         FOUND(l, flags[i].word, false, "%s; " REPLACE, flags[i].text);
         if (fabric.misconfigured)
                 FOUND(l, words[fabric.health >> 8 & 0xf] ?: "fabric-configuration", false,
-                      "its NVLink fabric is misconfigured: %s; see the journal of fabric manager, on a rack "
-                      "of its NMX controller", fabric.misconfigured);
+                      "its NVLink fabric is misconfigured: %s; see the journal of fabric manager, or of the "
+                      "NMX controller of a rack", fabric.misconfigured);
         if (l->f->n > before || fabric.state != NVML_FABRIC_COMPLETED)  /* the summary repeats these */
                 return code;
         if (fabric.summary == 2)
@@ -148,9 +148,9 @@ static int look_at_clocks(Look *l) {
                 { NVML_CLOCKS_HW_THERMAL, "hw-thermal-slowdown",
                   "it is too hot: its hardware has cut its clocks by half or more" },
                 { NVML_CLOCKS_HW_POWER_BRAKE, "hw-power-brake-slowdown",
-                  "its power supply brakes it: its hardware has cut its clocks by half or more" },
+                  "its power supply slows it: its hardware has cut its clocks by half or more" },
                 { NVML_CLOCKS_SW_THERMAL, "sw-thermal-slowdown",
-                  "it is too warm for work: the driver lowers its clocks" },
+                  "it is above its temperature limit: the driver lowers its clocks" },
                 { NVML_CLOCKS_HW_SLOWDOWN, "hw-slowdown", "its hardware has cut its clocks by half or more" },
         };
         static const struct timespec between = { .tv_nsec = 50000000 };

@@ -90,8 +90,8 @@ static unsigned most_have(const Link *links, size_t n, const Link *l, size_t at)
 }
 
 #define ADVICE                                                                                         \
-        "its data rate drops as much. A slot or board is at fault: stop and start the instance to move " \
-        "it to another host, or replace it"
+        "its data rate drops in proportion. A slot or board is at fault: stop and start the instance to " \
+        "move it to another host, or replace it"
 
 static void check_width(const char *kind, const Link *links, size_t n, const Link *l, Findings *f) {
         unsigned siblings = most_have(links, n, l, offsetof(Link, width));

@@ -74,7 +74,7 @@ static const struct Refusal {
         { "cuModuleLoadDataEx", "NO_BINARY", "prove-ptx", false, COMPILER },
         { "cuModuleLoadDataEx", "SHARED_OBJECT", "prove-ptx", false, COMPILER },
         { NULL, "DEVICE_UNAVAILABLE", "prove-in-use", false,
-          "another program has it for itself, so it was not tested" },
+          "another program has exclusive use of it, so it was not tested" },
         { NULL, "OUT_OF_MEMORY", "prove-no-memory", false,
           "it has no free memory, so it was not tested; nvidia-smi shows the programs that use it" },
         { NULL, NULL, "prove-failed", true,
@@ -164,8 +164,8 @@ static void take_gpu(Judge *j, const json_t *o, Tested *gpu, const char *address
                 snprintf(gpu->uuid, sizeof gpu->uuid, "%s", json_get_text(o, "uuid"));
         if (capability > 0 && capability < 80) {
                 finding_add(j->f, "prove-unsupported", address, false,
-                            "it cannot be tested: the test needs compute capability 8.0 (A100 and later), it "
-                            "has %lld.%lld",
+                            "it cannot be tested: it has compute capability %lld.%lld, and the test needs "
+                            "8.0 (A100 and later)",
                             (long long)capability / 10, (long long)capability % 10);
                 j->f->items[j->f->n - 1].harmless = true;
         }
@@ -275,7 +275,7 @@ static void judge_end(Judge *j) {
                 finding_add(j->f, "prove-failed", "", true,
                             "the test of the GPUs ended early (%s), so not all were tested; journalctl -u "
                             "'nodestrap-prove@*' and dmesg (NVRM, Xid, oom) show why",
-                            ended ?: "no last line");
+                            ended ?: "its last line is missing");
         for (size_t i = 0; i < j->n && j->ended && !j->told; i++)
                 if (!j->gpus[i].listed)
                         finding_add(j->f, "prove-failed", j->input->gpus[i], true,

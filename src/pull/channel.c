@@ -85,6 +85,6 @@ int cri_call(Channel *c, const char *method, const Text *frame, uint64_t deadlin
         if (code == CURLE_OPERATION_TIMEDOUT)
                 return *ret_why = xasprintf("containerd had no answer in time"), -ETIMEDOUT;
         *ret_why = xasprintf("%s does not answer: %s", c->socket,
-                             code == CURLE_OK ? "no gRPC there" : c->curl->strerror(code));
+                             code == CURLE_OK ? "it does not speak gRPC" : c->curl->strerror(code));
         return -EIO;
 }

@@ -176,7 +176,7 @@ static json_t *ask(const Providers *p, const json_t *provider, const char *repos
         if (r < 0)
                 why = xstrdup(strerror(-r));
         else if (c.timed_out)
-                why = xstrdup("it does not end");
+                why = xstrdup("it did not end in time");
         else if (c.status != 0) {
                 _free_ char *said = told(c.errors, &(Login){});
                 why = xasprintf("it ended with status %d%s%s", c.status, *said ? ": " : "", said);

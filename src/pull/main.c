@@ -66,7 +66,7 @@ static char *result_text(const Puller *p) {
                 bytes += i->bytes;
         }
         _free_ char *took = p->end_usec > 0 ? usec_text((int64_t)(p->end_usec - p->begin_usec))
-                                            : xstrdup("not over yet");
+                                            : xstrdup("not finished yet");
         text_add(&t, "%zu of %zu pulled, %.3g %s, %s", here, p->n,
                  (double)bytes / (bytes < 1000000000 ? 1e6 : 1e9), bytes < 1000000000 ? "MB" : "GB", took);
         for (const Image *i = p->images; i < p->images + p->n; i++)
@@ -193,7 +193,7 @@ static void image_work(const Hand *h, Image *i) {
         uint64_t bytes = 0;
         image_set(p, i, "pulling", 0, NULL);
         if (usec_left(p->deadline) == 0)
-                return image_set(p, i, "failed", 0, xstrdup("the images before it took all the time"));
+                return image_set(p, i, "failed", 0, xstrdup("no time was left after the earlier images"));
         for (unsigned n = 0;; n++) {
                 free(TAKE_PTR(why));
                 int r = look(h, i, &bytes, &why);

@@ -18,7 +18,7 @@ words() { for p in $(pgrep -f nodestrap-pre-pull); do tr '\0' ' ' <"/proc/$p/cmd
 
 check_node
 try "the image behind a login and the other one are there" eventually have "$image plain.test/public/b:1"
-try "as status says, with what hangs" eventually shows '^images: 2 of 4 pulled, .* not over yet'
+try "as status says, with what hangs" eventually shows '^images: 2 of 4 pulled, .* not finished yet'
 json() { nodestrap status --output json | python3 -c 'import json, sys; print(json.load(sys.stdin)["images"]["text"].split(",")[0])'; }
 try "and in JSON" is "$(json)" "2 of 4 pulled"
 try "and what does not exist" eventually shows '^  plain.test/missing/d:1: .*not found'

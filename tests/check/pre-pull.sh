@@ -103,7 +103,7 @@ ok "nor the end" in_time
 ok "and is a warning" says "image-not-pulled: plain.test/hang/e:1: containerd had no answer in time"
 
 ok "a registry that hangs with three" pulls 3 plain.test/hang/e:1 plain.test/hang/e:2 plain.test/hang/e:3 plain.test/public/w:1
-ok "leaves no time for another" says "image-not-pulled: plain.test/public/w:1: the images before it took all the time"
+ok "leaves no time for another" says "image-not-pulled: plain.test/public/w:1: no time was left after the earlier images"
 
 # kubelet, too, may want it meanwhile
 : >"$tmp/requests"; (has "$tmp/requests" /v2/slow/s/; printf '{"socket": "%s/socket/containerd.sock", "seconds": 60, "jitterSeconds": 0, "images": ["plain.test/slow/s:1"]}' "$tmp" >"$tmp/other.json"

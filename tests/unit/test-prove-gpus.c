@@ -111,7 +111,7 @@ TEST(errors) {
         PROVED("error cuModuleLoadDataEx 214 1\n", "1 prove-failed!", "CUDA_ERROR_ECC_UNCORRECTABLE (214)");
         PROVED("error cuModuleLoadDataEx 218 1\n", "1 prove-ptx", "install the compiler");
         PROVED("error cuCtxCreate 2 1\n", "1 prove-no-memory", "cuCtxCreate_v2");
-        PROVED("error cuCtxCreate 46 1\n", "1 prove-in-use", "for itself");
+        PROVED("error cuCtxCreate 46 1\n", "1 prove-in-use", "exclusive use of it");
         PROVED("ptx 6.3\n", "0 prove-ptx; 1 prove-ptx; 2 prove-ptx; 3 prove-ptx", "too old");
         PROVED("lost 2 700 after 4x\n", "2 prove-failed!", "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
         PROVED("error cuMemcpyPeerAsync 719 3\n", "3 prove-failed!", "(719)");
