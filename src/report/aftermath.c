@@ -36,9 +36,9 @@ char *aftermath_ledger_look(const Root *root, const char *instance_id) {
                 return xasprintf(REBOOT_LEDGER " cannot be read: %s", strerror(-r));
         size_t n = startswith(text, "i-") ? 2 + strspn(text + 2, "0123456789abcdef") : 0;
         if (n < 3 || n + 1 != size || text[n] != '\n')
-                return xstrdup(REBOOT_LEDGER " is damaged, and may be of this instance");
+                return xstrdup(REBOOT_LEDGER " is damaged, so this instance may have rebooted already");
         text[n] = 0;
-        return streq(text, instance_id) ? xstrdup("this instance has had its one reboot (" REBOOT_LEDGER ")")
+        return streq(text, instance_id) ? xstrdup("this instance has used its one reboot (" REBOOT_LEDGER ")")
                                         : NULL;
 }
 

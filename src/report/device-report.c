@@ -170,7 +170,7 @@ static void health_text(Text *t, const StatusHealth *health) {
         if (n == 0 && !health->complete)
                 text_add(t, "Health: not known, the GPUs did not answer\n");
         else if (n == 0) {
-                text_add(t, "Health: well, looked at");
+                text_add(t, "Health: good, checked");
                 for (const StatusWord *look = health->looks; look && look->text; look++)
                         text_add(t, "%s %s", look > health->looks ? "," : "", look->text);
                 text_add(t, "\n");

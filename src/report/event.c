@@ -49,8 +49,8 @@ static void notice_write(const Root *root, const json_t *notice, const char *end
                 make_room(root);
         THEN(r, root_replace_volatile(root, path, text, strlen(text), 0600));
         if (r < 0)
-                (void)log_line_errno(LOG_WARNING, r, "nodestrap cannot write %s, so the cluster does "
-                                                     "not hear of it",
+                (void)log_line_errno(LOG_WARNING, r, "nodestrap cannot write %s, so the Node gets no event "
+                                                     "or condition about it",
                                      path);
 }
 
@@ -169,7 +169,7 @@ static void tell_recovery(const Root *root) {
         if (!*code || !streq(machine, json_get_text(unwell, "machine")))
                 return;
         _free_ char *message =
-                xasprintf("%s at %s has passed: nodestrap has done everything", code, step);
+                xasprintf("%s at %s is resolved: nodestrap has done every step", code, step);
         _cleanup_(json_decrefp) json_t *notice =
                 notice_new(root, false, "NodestrapRecovered", code, step, message);
         notice_write(root, notice, "");

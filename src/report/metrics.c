@@ -138,7 +138,7 @@ static void metrics_outcomes(Text *t, const Status *s) {
 static void metrics_accelerator(Text *t, const Status *s) {
         if (s->accelerator.clique_id >= 0)
                 GAUGE(t, "fabric_info",
-                      "the NVLink fabric that all GPUs have joined; no UUID if it is only of this node",
+                      "the NVLink fabric that all GPUs have joined; no UUID if only this node is in it",
                       "{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1", s->accelerator.cluster_uuid,
                       (long long)s->accelerator.clique_id);
         if (s->accelerator.states)

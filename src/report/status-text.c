@@ -147,7 +147,8 @@ static void run_show(View *v, const StatusRun *run) {
                 else
                         action_show(v, a, run);
         if (instant > 0)
-                SAY(v, "  %zu step%s took no time (--output json)\n", instant, instant == 1 ? "" : "s");
+                SAY(v, "  %zu step%s took no time (--output json lists them)\n",
+                       instant, instant == 1 ? "" : "s");
 }
 
 /* ---- the head of it ---- */

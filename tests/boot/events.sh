@@ -42,7 +42,7 @@ printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {instance: {s
 rm /etc/eks/nodeadm.d/50-spec.yaml
 # shellcheck disable=SC2046 # sources are words
 try "an init by hand that ends well" nodestrap init --skip config $(sources)
-try "is told, too" is "$(waiting)" "NodestrapRecovered ESYSCTL at set-sysctl:net.ipv4.no_such_setting has passed: nodestrap has done everything"
+try "is told, too" is "$(waiting)" "NodestrapRecovered ESYSCTL at set-sysctl:net.ipv4.no_such_setting is resolved: nodestrap has done every step"
 try "the sender is started again" eventually active nodestrap-event
 
 # Each further try ends at once

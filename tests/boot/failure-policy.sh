@@ -7,7 +7,7 @@
 # tree: enabled gpu api failure_hook
 # console: nodestrap.*failure-policy: the machine reboots now, once; systemctl stop nodestrap-power keeps it up
 # console: failurePolicy: reboot
-# console: the machine stays as it is: this instance has had its one reboot
+# console: the machine stays as it is: this instance has used its one reboot
 # A fabric that never comes. failurePolicy: reboot starts the machine again, once, and then holds; poweroff ends it later, unless something
 # speaks against that. The poweroff.target of systemd is another one here, which only says that it was reached.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
@@ -37,7 +37,7 @@ try "no ordering cycle was broken" no_cycle
 # shellcheck disable=SC2046
 nodestrap plan $(sources) >out/plan 2>&1
 try "a plan says what a failure comes to" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'reboot once on hardware failure; else start kubelet'"
-try "and that this instance has had it" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'no reboot after a hardware failure: this instance has had its one reboot'"
+try "and that this instance has had it" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'no reboot after a hardware failure: this instance has used its one reboot'"
 
 echo junk >$LEDGER
 try "a run fails with a ledger that is damaged" run_fails

@@ -41,7 +41,7 @@ found() {
 
 power_on p5-48xlarge
 try "a machine that is well comes up" node_starts
-try "with nothing to say" shown '^Health: well, looked at .*pcie, kernel-log, efa, gpudirect$'
+try "with nothing to say" shown '^Health: good, checked .*pcie, kernel-log, efa, gpudirect$'
 try "EFA reaches the GPUs" shown '^GPUDirect: yes, by dma-buf and efa_nv_peermem$'
 try "also in the metrics" metric 'gpudirect 1$'
 
@@ -56,7 +56,7 @@ try "that GPU is not healthy" metric 'gpu_healthy\{gpu="1",address="0000:64:00.0
 mknod -m 666 /dev/gdrdrv c 235 0
 link_is 0000:64:00.0 current_link_width 16; link_is 0000:75:00.0 current_link_speed '32.0 GT/s PCIe'; link_is 0000:50:00.0 current_link_width 8
 try "all is mended: the node runs" again
-try "and is well" shown '^Health: well'
+try "and is well" shown '^Health: good'
 rm /dev/gdrdrv
 
 # ---- from power-on ----
@@ -123,19 +123,19 @@ power_on p6e-gb200; early; spec '{accelerator: {nvidia: {gpuDirect: on}}}'
 fails 33 EDRIVERSETTING 'loaded with GrdmaPciTopoCheckOverride=0 .wanted: 1' "it is required"
 power_on p6e-gb200; early; spec '{accelerator: {nvidia: {gpuDirect: off}}}'
 try "off: the node comes up" node_starts
-try "and is well, without a word of it" shown '^Health: well, looked at .*kernel-log, efa$'
+try "and is well, without a word of it" shown '^Health: good, checked .*kernel-log, efa$'
 rm /etc/modprobe.d/zzz-image.conf
 
 # ---- other classes ----
 for f in p4d-24xlarge p5en-48xlarge p6-b200 g4dn g6e; do
         power_on $f; policy require
         try "$f, as it was built: the node comes up" node_starts
-        try "$f: and is well" shown '^Health: well'
+        try "$f: and is well" shown '^Health: good'
 done
 try "g6e: EFA reaches the GPUs" shown '^GPUDirect: yes'
 power_on g6e efa-takes=180; policy require
 try "EFA that is slower than the driver: the node comes up" node_starts
-try "and is well" shown '^Health: well'
+try "and is well" shown '^Health: good'
 power_on g4dn
 try "g4dn comes up" node_starts
 try "g4dn: EFA does not, and that is no fault" shown "^GPUDirect: no, the proprietary NVIDIA kernel module"

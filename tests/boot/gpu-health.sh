@@ -56,7 +56,7 @@ found() {
 
 power_on p5-48xlarge; mapfile -t addresses < <(gpus)
 try "a machine that is well comes up" node_starts
-try "and says what it has looked at" shown '^Health: well, looked at fabric, recovery, memory, nvlink, clocks'
+try "and says what it has looked at" shown '^Health: good, checked fabric, recovery, memory, nvlink, clocks'
 try "all eight are healthy" is "$(grep -c '^nodestrap_gpu_healthy.* 1$' /run/nodestrap/metrics.prom)" 8
 try "nothing is said of any" no grep -q '^nodestrap_gpu_health{' /run/nodestrap/metrics.prom
 
@@ -80,7 +80,7 @@ found 0 recovery-unknown
 try "nor does what the trays of a rack must do together keep the node out" again 'recovery all 5'
 found 5 recover-domain
 try "a moment of slowness is none" again 'reasons all 0x8 1x'
-try "they are well again" shown '^Health: well'
+try "they are well again" shown '^Health: good'
 
 # ---- before the node has ever run ----
 power_on p5-48xlarge; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
@@ -110,6 +110,6 @@ power_on p4d-24xlarge; echo 'links 5 3' >/etc/fakes/nvml; policy require; nvml_c
 fails 33 EHEALTH 'GPU 5 .*1 of its 12 NVLinks is down \(3\)' "A100, whose fabric nothing else tells of"
 power_on p5-4xlarge; policy require
 try "p5.4xlarge, whose links lead nowhere: the node comes up" node_starts
-try "and is well" shown '^Health: well, looked at recovery, memory, clocks'
+try "and is well" shown '^Health: good, checked recovery, memory, clocks'
 
 finish

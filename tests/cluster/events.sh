@@ -63,7 +63,7 @@ well; try "mended by hand" init --skip config
 try "that is told, too" send
 try "once" is "$(told NodestrapRecovered)" 1
 try "and is no warning" has NodestrapRecovered .type Normal
-try "it says of what" has NodestrapRecovered .message "EFACTS at detect has passed: nodestrap has done everything"
+try "it says of what" has NodestrapRecovered .message "EFACTS at detect is resolved: nodestrap has done every step"
 try "another run" init --skip config
 try "is nothing to tell" is "$(waiting)" 0
 

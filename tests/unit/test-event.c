@@ -431,7 +431,7 @@ TEST(one_reboot_an_instance) {
         ASSERT_TRUE(!again);
         assert_asked(&f, "nothing");
         ASSERT_STREQ(f.diag.items[1].code, "failure-policy");
-        ASSERT_STREQ(f.diag.items[1].text, "the machine stays as it is: this instance has had its one reboot (" REBOOT_LEDGER ")");
+        ASSERT_STREQ(f.diag.items[1].text, "the machine stays as it is: this instance has used its one reboot (" REBOOT_LEDGER ")");
         f.b.report.instance_id = "i-0123456789abcdef1";         /* an image was made of the first one */
         _free_ char *other = aftermath_choose(f.b.root, &f.b.report, true, &f.diag);
         ASSERT_STREQ(other, "reboots now, once");

@@ -587,7 +587,7 @@ TEST(health_of_gpus) {
 
         health_is(&b, "run", "{" LOOKS "\"complete\": true, \"findings\": [], \"gpudirect\": \"yes, by dma-buf\", \"gpus\": [" WELL("0", "0000:53:00.0") "," WELL("1", "0000:86:00.0") "]}");
         _free_ char *later = file_text(&b, REPORT_METRICS), *shown_later = captured(&b, STDOUT_FILENO, do_show);
-        ASSERT_CONTAINS(shown_later, "\nHealth: well, looked at recovery, nvlink\nGPUDirect: yes, by dma-buf\n");
+        ASSERT_CONTAINS(shown_later, "\nHealth: good, checked recovery, nvlink\nGPUDirect: yes, by dma-buf\n");
         ASSERT_CONTAINS(later, "nodestrap_gpu_healthy{gpu=\"1\",address=\"0000:86:00.0\"} 1\n");
         ASSERT_CONTAINS(later, "\nnodestrap_gpudirect 1\n");
         ASSERT_TRUE(!strstr(later, "nodestrap_gpu_health{"));

@@ -62,7 +62,7 @@ check_gpu_node() {
 programs_asked() { grep -cE '^(nvidia-smi -L|cdi-generated)' $E; }
 well() {                                # nothing is looked at where kubelet finds no GPU
         grep -qE '^kubelet gpus=[1-9]' "$E" || { ! nodestrap status --long | grep '^Health'; return; }
-        nodestrap status --long | grep '^Health: well' || { nodestrap status --long | sed -n '/^Health/,/^plan/p'; return 1; }
+        nodestrap status --long | grep '^Health: good' || { nodestrap status --long | sed -n '/^Health/,/^plan/p'; return 1; }
 }
 pids() { for u in kubelet containerd nvidia-fabricmanager nvidia-persistenced nvidia-imex; do printf '%s ' "$(property $u MainPID)"; done; }
 unchanged() { python3 -c 'import json, sys
