@@ -111,7 +111,7 @@ static int apply_run(Apply *a) {
                         continue;
                 if (a->in_flight == 0 && !a->files)
                         return diag_error(a->diag, -EDEADLK, CAUSE_INTERNAL,
-                                          "the actions of the plan wait for each other in a circle");
+                                          "the plan has a dependency cycle: report this bug of nodestrap");
                 progress_tell(a);
                 int r = sd_event_run(a->event, UINT64_MAX);
                 if (r < 0)

@@ -33,7 +33,7 @@ static int parse(Work *w, const char *text, size_t size, json_t **ret) {
                       .max_nodes = NODES_MAX };
         int r = yaml_parse(&blob, &documents, &diag);
         if (r >= 0 && documents.n != 1)
-                return draft_unusable(w, -EBADMSG, "it is not one document");
+                return draft_unusable(w, -EBADMSG, "it is not a single YAML document");
         THEN(r, yaml_to_json(documents.items[0].root, ret));
         if (r >= 0)
                 return 0;
@@ -83,7 +83,7 @@ static int lacks(Work *w, char **missing, const char *words) {
         if (n > NAMED_MAX)
                 text_add(&t, " and %zu more", n - NAMED_MAX);
         if (said) {
-                text_add(&t, "; it said \"");
+                text_add(&t, "; nvidia-ctk said \"");
                 text_add_shown(&t, said, strcspn(said, "\"\n"), SHOWN_MAX, '"');
                 text_add(&t, "\"");
         }
@@ -144,8 +144,8 @@ static int generator_failed(Work *w, const GpuNames *names, int r) {
         if (!gpu)
                 return r;
         diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
-                     "no file was made: GPU %s (%s) is in MIG mode and has no instance, and nvidia-ctk "
-                     "fails on that. Make instances and then the file, or list them in "
+                     "no CDI file was made: GPU %s (%s) is in MIG mode without an instance, and nvidia-ctk "
+                     "fails on that. Make instances and run nodestrap init again, or list them in "
                      "spec.accelerator.nvidia.mig",
                      gpu->index, gpu->address);
         return 0;
@@ -162,8 +162,9 @@ static int generate(Work *w, const GpuNames *names) {
         if (r == -ENOENT) {
                 /* Pods still get GPUs here, through the NVIDIA runtime of containerd. */
                 diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
-                             "no file was made: nvidia-ctk is missing (package nvidia-container-toolkit); "
-                             "containers get GPUs only through the legacy nvidia runtime");
+                             "no CDI file was made: nvidia-ctk is missing (package "
+                             "nvidia-container-toolkit); containers get GPUs only through the legacy nvidia "
+                             "runtime");
                 r = 0;
         } else
                 r = r < 0 ? generator_failed(w, names, r) : publish(w, names, words);

@@ -227,7 +227,8 @@ static int step_array(Work *w, char **ret) {
 
 int step_device(Work *w, char **ret) {
         if (!w->action->storage.disks)
-                return work_fail(w, -ENODEV, CAUSE_INTERNAL, "the plan names no disk for it");
+                return work_fail(w, -ENODEV, CAUSE_INTERNAL, "the plan does not name a disk for this step; "
+                                                             "run nodestrap init again for a new plan");
         if (w->action->storage.array)
                 return step_array(w, ret);
         *ret = xstrdup(w->action->storage.disks[0]);

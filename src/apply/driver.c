@@ -56,8 +56,8 @@ static void add_difference(const char *params, const char *word, Differences *d)
                          word, *is ? is : "\"\"", want);
 }
 
-#define NO_LATER_CHANGE "; it does not read a later change of " NVIDIA_OPTIONS ". Reboot once (if the " \
-                        "initramfs of the image loads the driver, it needs that file)"
+#define NO_LATER_CHANGE "; it reads " NVIDIA_OPTIONS " only when it loads. Reboot once (an initramfs that " \
+        "loads the driver needs that file, too)"
 #define UNKNOWN_FORMAT  PROC "/params has an unknown format, so nodestrap cannot check the parameter %s; " \
                         "use a version of the driver that nodestrap knows"
 

@@ -88,9 +88,9 @@ int layout_check(Work *w, int fd, const Move *first, bool none) {
                 other = other || !(streq(*name, "lost+found") || startswith(*name, ".nodestrap-"));
         if (whole ? strv_contains(names, folder) : other && none)
                 diag_warn(&w->warnings, "volume-layout",
-                          "the volume at %s holds files, but %s: was it filled under the other one of "
-                          "mountTarget and mountTargets? The files stay there, but not where they were "
-                          "before: restore the old setting, or move them by hand",
+                          "the volume at %s holds files, but %s: probably mountTarget was set earlier and "
+                          "mountTargets is set now, or the reverse. The files stay there, but programs do "
+                          "not find them: restore the old setting, or move them by hand",
                           w->action->target,
                           whole ? "in a folder that mountTargets would make"
                                 : "none of the folders of its mountTargets");

@@ -41,7 +41,7 @@ int channel_work(Work *w) {
 static int ask_daemon(Work *w, char **ret_answer) {
         _strv_ char **argv = command("nvidia-imex-ctl", "-c", IMEX_CONFIG, "-q", NULL);
         _free_ char *output = NULL;
-        int r = work_ask(w, CAUSE_IMEX, "IMEX cannot be asked", argv, &output);
+        int r = work_ask(w, CAUSE_IMEX, "the state of IMEX cannot be read", argv, &output);
         if (r < 0 && r != -EIO)         /* no such program, or given up */
                 return r;
         *ret_answer = r < 0 ? xstrndup(w->text, strcspn(w->text, "\n")) : str_strip(output);
@@ -77,8 +77,8 @@ static int not_ready(Work *w, const char *answer) {
         text_add_shown(&t, answer, strlen(answer), SHOWN_MAX, '"');
         return work_fail(w, -ETIMEDOUT, CAUSE_IMEX,
                          "IMEX is not ready; its last answer was \"%s\"%s. Every node of "
-                         "spec.accelerator.nvidia.imex.nodes must run it with the same list, and reach TCP "
-                         "port 50000 of the others (security group); /var/log/nvidia-imex.log shows more",
+                         "spec.accelerator.nvidia.imex.nodes must run IMEX with the same list, and reach "
+                         "TCP port 50000 of the others (security group); /var/log/nvidia-imex.log shows more",
                          t.data ?: "", nodes);
 }
 
@@ -95,6 +95,7 @@ int imex_work(Work *w) {
                         return not_ready(w, answer);
                 work_progress(w, "waiting for IMEX to be ready; its answer is %s", answer);
                 if (!work_pause(w, ASK_USEC))
-                        return work_fail(w, -ECANCELED, CAUSE_IMEX, "given up: IMEX answered %s", answer);
+                        return work_fail(w, -ECANCELED, CAUSE_IMEX, "stopped while waiting for IMEX; its "
+                                                                    "answer was %s", answer);
         }
 }

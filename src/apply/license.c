@@ -43,12 +43,11 @@ static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
 static int tell_unlicensed(Work *w, const char *text) {
         if (root_program(w->root, DAEMON) <= 0)
                 return work_miss(w, -ENOENT, CAUSE_LICENSE, "no-license",
-                                 "%s: this image lacks " DAEMON ", which gets it; " LATER ": install the "
-                                 "GRID driver for EC2 with its licence daemon", text);
+                                 "%s: this image lacks " DAEMON ", which gets the licence; " LATER ": "
+                                 "install the GRID driver for EC2 with its licence daemon", text);
         bool runs = root_exists(w->root, "/run/" DAEMON) > 0;
         return work_miss(w, -EKEYEXPIRED, CAUSE_LICENSE, "no-license",
-                         "%s; " LATER ". " DAEMON " gets it%s: journalctl -u " DAEMON " shows why it did "
-                         "not",
+                         "%s; " LATER ". " DAEMON " must get it%s: journalctl -u " DAEMON " shows why",
                          text, runs ? "" : ", but does not run");
 }
 
@@ -69,7 +68,7 @@ int license_work(Work *w) {
                 work_draft(w, NULL, CAUSE_LICENSE, xstrdup(text));
                 work_progress(w, "%s yet; " DAEMON " requests it", text);
                 if (!work_pause(w, STEP_USEC))
-                        r = work_fail(w, -ECANCELED, CAUSE_LICENSE, "given up while %s", text);
+                        r = work_fail(w, -ECANCELED, CAUSE_LICENSE, "stopped while %s", text);
         }
         if (gpus.items)
                 nvml_close(&gpus);

@@ -74,13 +74,13 @@ int efa_work(Work *w) {
 typedef struct Kind { const char *name; Cause cause; bool some; const char *what, *advice; } Kind;
 static const Kind kinds[] = {
         { "umad", CAUSE_NVSWITCH, true,
-          "the fabric manager reaches the NVLink switches through them; mlx5_ib and ib_umad make them for "
-          "each bridge to the switches",
+          "fabric manager needs them to reach the NVLink switches; mlx5_ib and ib_umad make one for each "
+          "bridge to the switches",
           "lsmod and dmesg (mlx5) show which one does not work" },
         { "neuron", CAUSE_NEURON, false,
           "the driver makes one for each device that it started",
-          "dmesg (neuron) shows why one did not start. The driver version does not know the device (inf1 "
-          "needs aws-neuronx-dkms 2.21), or it is broken: replace the instance" },
+          "dmesg (neuron) shows why one did not start. Use a driver version that knows the device (inf1: "
+          "aws-neuronx-dkms 2.21); if the device is broken, replace the instance" },
 };
 
 typedef struct Nodes { char *directory, *prefix; const Kind *kind; } Nodes;

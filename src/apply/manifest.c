@@ -115,15 +115,15 @@ static int remove_entry(Work *w, const json_t *entry) {
                 return remove_empty_dropin_dir(w->root, path);
         if (r == -EISDIR || r == -ELOOP) {
                 diag_warn_at(&w->warnings, "file-kept", NULL, path,
-                             "no longer configured, but the path no longer has the written file; it stays");
+                             "no longer configured; kept, because it is not the file that nodestrap wrote");
                 return 0;
         }
         if (r == 0 && json_is_true(json_object_get(entry, "intended")))
                 return 0;
         if (r == 0)
                 diag_warn_at(&w->warnings, "file-changed", NULL, path,
-                             "no longer configured, and removed although it was changed since it was "
-                             "written");
+                             "no longer configured: removed, although it was changed after nodestrap wrote "
+                             "it");
         THEN(r, manager_expect(w->root, path));
         THEN(r, root_remove(w->root, path));
         if (r < 0)

@@ -195,7 +195,7 @@ static int part_fill_by_place(Division *d, const DividedGpu *part) {
                 int code = nvml_mig_places(part->device, part->wanted[p.n].id, &p.possible[p.n]);
                 if (code != NVML_OK)
                         return division_fail(d, part, code,
-                                             "the places of its MIG profiles cannot be listed");
+                                             "the placements of its MIG profiles cannot be listed");
         }
         if (!places_choose(&p))
                 return fail_fit(d, part);

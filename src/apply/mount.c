@@ -171,7 +171,7 @@ int mount_work(Work *w) {
         int r = root_make_dirs(w->root, w->action->target, 0755);
         if (r < 0)
                 return work_fail(w, r, CAUSE_MOUNT, "%s cannot be made: %s", w->action->target,
-                                 r == -ENOTDIR ? "a file is in its place or in its path" : strerror(-r));
+                                 r == -ENOTDIR ? "it or a directory above it is a file" : strerror(-r));
         r = disks_same(w);
         THEN(r, step_device(w, &name));
         if (r < 0)
@@ -232,5 +232,5 @@ int bind_work(Work *w) {
         THEN(r, bind_is_there(w, source));
         return r != 0 ? r
                       : work_fail(w, -EBUSY, CAUSE_MOUNT,
-                                  "%s was bound, but %s does not show it; see findmnt", from, target);
+                                  "%s was bind-mounted, but %s does not show it; see findmnt", from, target);
 }

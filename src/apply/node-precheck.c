@@ -49,15 +49,15 @@ static int decide(Work *w, const KubeAccess *a, const NodeLook *l) {
         if (l->there && !l->taint)
                 return work_fail(
                         w, -EEXIST, CAUSE_NOT_REGISTERED,
-                        "Node %s of cluster %s exists without the taint " TAINT_KEY ", and a node may not "
-                        "taint itself: %s. Run kubectl taint node %s " TAINT_KEY "=%s:NoSchedule or "
-                        "kubectl delete node %s, then nodestrap init, or reboot",
+                        "Node %s of cluster %s exists without the taint " TAINT_KEY ", and a node cannot "
+                        "taint itself: %s. Run kubectl taint node %s " TAINT_KEY "=%s:NoSchedule or kubectl "
+                        "delete node %s, then nodestrap init, or reboot",
                         a->node, a->cluster, what_kubelet_does(w), a->node, code, a->node);
         if (l->there) {
                 json_object_set_new(w->found, "taint", json_string(value));
                 if (!streq(value, code))
                         diag_warn_at(&w->warnings, "node-taint-older", NULL, w->action->id,
-                                     "Node %s keeps its earlier " TAINT_KEY "=%s: a node may not change it",
+                                     "Node %s keeps its earlier " TAINT_KEY "=%s: a node cannot change it",
                                      a->node, value);
         }
         return 0;

@@ -139,7 +139,7 @@ static int unit_run(Proof *p, const char **ret_ended, char **ret_result) {
                 unit_kill(p);
         else if (c.status != 0)
                 *ret_result = unit_says(p, "Result");
-        *ret_ended = c.timed_out ? "no end within its time" : *ret_result;
+        *ret_ended = c.timed_out ? "it did not end in time" : *ret_result;
         if (c.status == 0 || c.timed_out || !*c.errors || !streq(*ret_result, "success"))
                 return 0;
         return work_fail(p->w, -EIO, CAUSE_HEALTH, "the GPUs cannot be tested: %s does not start: %s",

@@ -113,7 +113,7 @@ static int arrays_stop(Work *w, const LockedDisks *all, const char *except) {
         for (char **a = arrays; a && *a && r >= 0; a++) {
                 _free_ char *device = xasprintf("/dev/%s", *a);
                 _free_ char *what = xasprintf(
-                        "%s, which does not run and holds some of %s, cannot be stopped", *a, disks);
+                        "the inactive array %s, which holds some of %s, cannot be stopped", *a, disks);
                 _strv_ char **argv = command("mdadm", "--stop", device, NULL);
                 r = work_run(w, CAUSE_ARRAY, what, argv);
         }
@@ -195,8 +195,8 @@ static int clean(Work *w, const char *array) {
                 return r;
         _free_ char *what = content_describe(&left);
         return work_fail(w, -EEXIST, CAUSE_ARRAY,
-                         "the new array %s shows %s of an earlier use; mdadm --stop /dev/%s and wipefs -a "
-                         "its members",
+                         "the new array %s shows %s of an earlier use; run mdadm --stop /dev/%s and wipefs "
+                         "-a its members",
                          array, what, array);
 }
 
@@ -357,7 +357,8 @@ static int repair(Work *w, LockedDisks *all) {
                         return device_refuse(w, all->items[i].name, c);
         }
         int r = left ? start_degraded(w, all, left, &array)
-                         : work_fail(w, -EINVAL, CAUSE_INTERNAL, "the plan leaves the array no member");
+                         : work_fail(w, -EINVAL, CAUSE_INTERNAL, "the plan leaves no member for the array; "
+                                                                 "run nodestrap init again for a new plan");
         for (size_t i = 0; i < all->n && r >= 0; i++)
                 if (joins(w, &all->items[i]))
                         r = wipe(w, &all->items[i]);

@@ -122,7 +122,7 @@ static int set(Work *w, const char *path) {
                 return 1;
         _free_ char *want = wanted_shown(w), *is = value_shown(have);
         return work_fail(w, -EINVAL, CAUSE_SYSCTL,
-                         "the kernel accepted %s but set %s%s%s; set a valid value in spec.instance.sysctl",
+                         "the kernel accepted %s but shows %s%s%s; set a valid value in spec.instance.sysctl",
                          want, w->action->secret ? "another" : "\"", w->action->secret ? "" : is,
                          w->action->secret ? "" : "\"");
 }

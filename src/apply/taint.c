@@ -103,9 +103,9 @@ static void tell(Work *w, bool was_tainted, const char *code) {
         else if (was_tainted)
                 diag_warn_at(&w->warnings, "node-was-tainted", NULL, w->action->id,
                              "kubelet no longer registers this node with " TAINT_KEY ", but an existing "
-                             "Node keeps it, and a node may not change it. Run kubectl taint node NAME "
-                             TAINT_KEY "- and kubectl label node NAME " TAINT_KEY "-; or run kubectl "
-                             "delete node NAME and reboot");
+                             "Node keeps it, and a node cannot change it. Run kubectl taint node NAME "
+                             TAINT_KEY "- and kubectl label node NAME " TAINT_KEY "-; or run kubectl delete "
+                             "node NAME and reboot");
 }
 
 /* kubelet labels only a new Node (kubernetes/kubernetes: pkg/kubelet/kubelet_node_status.go,

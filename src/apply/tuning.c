@@ -67,8 +67,7 @@ static int set(Work *w, const char *path, const char *value) {
 static int tell_missed(Work *w, int r, size_t missed, size_t n, const char *path) {
         return missed == 0 ? 0
                            : work_miss(w, r, CAUSE_SYSCTL, "tuning",
-                                       "%s does not take its value (%s): %zu of %zu settings of the CPUs "
-                                       "stay as they are",
+                                       "%s cannot be set (%s): %zu of %zu CPU settings stay as they are",
                                        path, strerror(-r), missed, n);
 }
 

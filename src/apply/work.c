@@ -433,7 +433,7 @@ static int ask(Work *w, Cause cause, const char *what, char *const *argv, RunPro
                         return work_fail(
                                 w, r, cause_exit_code(cause) == EXIT_STORAGE ? CAUSE_STORAGE_TOOL : cause,
                                 "%s: %s %s; the image needs %s", what, argv[0],
-                                r == -ENOENT ? "is not there" : "may not be executed", package_of(argv[0]));
+                                r == -ENOENT ? "is missing" : "is not executable", package_of(argv[0]));
                 return work_fail(w, r, cause, "%s: %s cannot be started: %m", what, argv[0]);
         }
         if (c.timed_out)

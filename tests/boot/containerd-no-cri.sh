@@ -30,7 +30,7 @@ try "it has started containerd again" no is "$(property containerd MainPID)" "$p
 try "and kubelet" active kubelet
 
 before_containerd 'ExecStartPre=/bin/sed -i "1i disabled_plugins = [\x27io.containerd.grpc.v1.cri\x27]" /etc/containerd/config.toml'
-try "a plugin that is disabled says nothing" refuses disabled 'its log does not say why, so look for disabled_plugins; '
+try "a plugin that is disabled says nothing" refuses disabled 'its log does not say why: look for disabled_plugins; '
 try "and keeps kubelet down, too" no active kubelet
 pid=$(property containerd MainPID)
 try "the next init sees it as well" refuses again 'its log does not say why'

@@ -28,7 +28,7 @@ power gridd-never=yes; require; echo 'hang nvmlDeviceGetGridLicensableFeatures a
 fails 33 ELICENSE 'NVML did not answer when asked for the licence of GPU 0 \(0000:31:00.0\); also: GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence' "the library hangs once it has said that there is none"
 
 power gridd-dies=yes; require
-fails 33 ELICENSE 'nvidia-gridd gets it, but does not run' "the daemon dies before it has one"
+fails 33 ELICENSE 'nvidia-gridd must get it, but does not run' "the daemon dies before it has one"
 
 mv /usr/bin/nvidia-gridd /root/; mv /usr/lib/systemd/system/nvidia-gridd.service /root/; systemctl daemon-reload
 power x=; require

@@ -46,7 +46,7 @@ kube --node "$node"
 look 30
 ok 'no Node: kubelet may register' eval 'ends 0 && says "^ok" && says "\"exists\": false" && requests 1'
 has "{\"providerID\": \"$here_id\"}"; look 30
-ok 'a Node without the taint: it stays down' eval 'ends 60 && requests 1 && says "^ENOTREGISTERED: Node $node of cluster training exists without the taint nodestrap/unhealthy, and a node may not taint itself: kubelet stays down\. "'
+ok 'a Node without the taint: it stays down' eval 'ends 60 && requests 1 && says "^ENOTREGISTERED: Node $node of cluster training exists without the taint nodestrap/unhealthy, and a node cannot taint itself: kubelet stays down\. "'
 ok 'and how it gets one' eval 'says "kubectl taint node $node nodestrap/unhealthy=EFABRIC:NoSchedule or kubectl delete node $node, then nodestrap init"'
 touch "$d/run/nodestrap/kubelet-may-start"; look 30
 ok 'one that was let run already is left as it is' eval 'says "kubelet, started by an earlier run of this boot, keeps running"'

@@ -286,7 +286,7 @@ guest() {
         holds "and masks until the next boot" test "$(systemctl show -P UnitFileState $FM) $(systemctl show -P ActiveState $FM)" = "masked-runtime inactive"
         try "mask-unit again" 0 "^unchanged mask-unit:$FM.service" <<<"$q"
         try "mask-unit of a unit that does not exist" 0 '^unchanged mask-unit:missing.service' <<<"mask-unit missing.service deadline=60s"
-        try "start-unit of a unit with such a mask" 50 "$FM.service is masked; systemctl unmask --runtime $FM.service" <<<"start-unit $FM.service deadline=60s"
+        try "start-unit of a unit with such a mask" 50 "$FM.service is masked; run systemctl unmask --runtime $FM.service" <<<"start-unit $FM.service deadline=60s"
         try "unmask-unit" 0 "^done unmask-unit:$FM.service" <<<"unmask-unit $FM.service deadline=60s"
         holds "it can be started again" test "$(systemctl show -P LoadState $FM)" = loaded
         try "unmask-unit again" 0 "^unchanged unmask-unit:$FM.service" <<<"unmask-unit $FM.service deadline=60s"

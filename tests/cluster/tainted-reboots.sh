@@ -46,7 +46,7 @@ second() {
         local advice
         try "the next boot is no better: it fails" no runs_over
         try "with the code of what is wrong" is "$(status verdict code exit)" "failed ESYSCTL 40"
-        try "and says of the Node as well" grep -F "Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and a node may not taint itself: kubelet stays down. " <<<"$(status text)"
+        try "and says of the Node as well" grep -F "Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and a node cannot taint itself: kubelet stays down. " <<<"$(status text)"
         try "which the cluster hears" hears NodestrapFailed "; and the node cannot join with a taint: Node $NODE .*: kubelet stays down. Run kubectl taint node $NODE nodestrap/unhealthy=ESYSCTL:NoSchedule or kubectl delete node $NODE, .*; kubelet was not started"
         try "kubelet does" is "$(property kubelet ActiveState) $(property kubelet ExecMainStartTimestampMonotonic)" "inactive 0"
         try "also where systemd is asked for it" no sh -c 'systemctl start kubelet; systemctl is-active kubelet'

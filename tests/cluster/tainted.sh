@@ -20,7 +20,7 @@ registers() {
         printf '{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "%s", "labels": {"nodestrap/unhealthy": "EFABRIC"}}, "spec": {"providerID": "aws:///us-west-2a/%s", "taints": [%s]}}' $NODE "$1" "${2-}" | as_node create -f -
 }
 taint='{"key": "nodestrap/unhealthy", "value": "EFABRIC", "effect": "NoSchedule"}'
-exists="^ENOTREGISTERED: Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and a node may not taint itself: kubelet stays down\. Run kubectl taint node"
+exists="^ENOTREGISTERED: Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and a node cannot taint itself: kubelet stays down\. Run kubectl taint node"
 machine root
 
 look 30

@@ -678,7 +678,7 @@ static void is_given_up(Box *b, const char *path) {
         ASSERT_STREQ(diag_first_error(&b->diag)->path, b->plan.actions[0].id);
         ASSERT_EQ(diag_count(&b->diag, false), 1);
         ASSERT_STREQ(outcome(b, 1), "skipped");         /* of the same batch */
-        ASSERT_CONTAINS(b->results.items[1].text, "nodestrap gave up at write-file:");
+        ASSERT_CONTAINS(b->results.items[1].text, "nodestrap stopped at write-file:");
         ASSERT_CONTAINS(b->results.items[1].text, path);
         ASSERT_STREQ(outcome(b, 2), "skipped");         /* comes after it */
         ASSERT_STREQ(outcome(b, 3), "done");            /* of another batch, on a disk that answers */
@@ -707,7 +707,7 @@ TEST(a_thread_that_had_no_time_at_all) {
                 if (apply(&b) < 0) {
                         bool first = streq(outcome(&b, 0), "failed");
                         ASSERT_CONTAINS(b.results.items[!first].text, "not done after 1e-06 s; ");
-                        ASSERT_CONTAINS(b.results.items[first].text, "nodestrap gave up at write-file:/etc/");
+                        ASSERT_CONTAINS(b.results.items[first].text, "nodestrap stopped at write-file:/etc/");
                         ASSERT_CONTAINS(b.results.items[first].text, first ? "/a;" : "/b;");
                 }
                 await_threads(1);

@@ -184,7 +184,7 @@ TEST(what_it_lacks_is_a_failure) {
         GPUS(m, "gpus 2\n");
         put(&m, CDI, "old");
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("\"1\"", NODE("/dev/nvidia1")) COMMON(NODE("/dev/nvidiactl") NODE("/dev/nvidia-uvm-tools")));
-        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "the output of nvidia-ctk lacks /dev/nvidia-uvm; it said \"Could not locate /dev/nvidia-uvm: pattern /dev/nvidia-uvm not found\". Containers");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "the output of nvidia-ctk lacks /dev/nvidia-uvm; nvidia-ctk said \"Could not locate /dev/nvidia-uvm: pattern /dev/nvidia-uvm not found\". Containers");
         /* only said in passing, which is not a reason */
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("\"1\"", "") COMMON(CONTROL));
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "the output of nvidia-ctk lacks /dev/nvidia1 in device 1. Containers");
@@ -194,7 +194,7 @@ TEST(what_it_lacks_is_a_failure) {
         writes(&m, HEAD "devices: []\n" COMMON(CONTROL));
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "lacks /dev/nvidia-modeset, device 0 and device 1. ");
         writes(&m, HEAD "devices: []\n");
-        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "lacks /dev/nvidiactl, /dev/nvidia-uvm, /dev/nvidia-uvm-tools, /dev/nvidia-modeset and 2 more; it said");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "lacks /dev/nvidiactl, /dev/nvidia-uvm, /dev/nvidia-uvm-tools, /dev/nvidia-modeset and 2 more; nvidia-ctk said");
         assert_there(&m, "old");
 }
 
@@ -249,7 +249,7 @@ TEST(a_generator_that_fails_leaves_the_file_alone) {
         program(&m, "echo '[' >\"$file\"");
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-cdi.yaml, written by nvidia-ctk, cannot be used: ");
         program(&m, "echo '# nothing' >\"$file\"");
-        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-cdi.yaml, written by nvidia-ctk, cannot be used: it is not one document");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-cdi.yaml, written by nvidia-ctk, cannot be used: it is not a single YAML document");
         program(&m, "echo 'kind: nvidia.com/gpu' >\"$file\"");
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-cdi.yaml, written by nvidia-ctk, cannot be used: it has no cdiVersion");
         assert_there(&m, "old");

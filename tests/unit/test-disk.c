@@ -147,7 +147,7 @@ TEST(the_array_runs_on_exactly_the_disks_of_the_step) {
         disk(&b, "nvme3n1", "AWS3");
         ASSERT_FAILS(step_device(&b.work, &device), CAUSE_ARRAY, "no array holds nvme3n1 (AWS3)");
         strv_free(TAKE_PTR(b.action.storage.disks));
-        ASSERT_FAILS(step_device(&b.work, &device), CAUSE_INTERNAL, "names no disk");
+        ASSERT_FAILS(step_device(&b.work, &device), CAUSE_INTERNAL, "does not name a disk");
         ASSERT_TRUE(!device);
 }
 

@@ -192,7 +192,7 @@ TEST(a_module_that_cannot_be_loaded) {
 TEST(no_modprobe) {
         MODULE(b, "efa");
         NO_PROGRAMS();
-        assert_fails(&b, module_work, CAUSE_EFA, "modprobe is not there; the image needs kmod");
+        assert_fails(&b, module_work, CAUSE_EFA, "modprobe is missing; the image needs kmod");
 }
 
 TEST_MAIN

@@ -187,7 +187,7 @@ TEST(cdi_of_gpus_that_somebody_else_divides) {
         write_file(m.state, "mig 0 1 1\ninstance 0 1 14 2 2 1\nmig 1 1 1\n");
         ASSERT_EQ(cdi_work(&m.work), 0);
         ASSERT_EQ(m.work.warnings.n, 1);
-        ASSERT_CONTAINS(m.work.warnings.items[0].text, "GPU 1 (0000:20:00.0) is in MIG mode and has no instance");
+        ASSERT_CONTAINS(m.work.warnings.items[0].text, "GPU 1 (0000:20:00.0) is in MIG mode without an instance");
         write_file(m.state, "mig 0 1 1\ninstance 0 1 14 2 2 1\nmig 1 0 0\n");
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-ctk exited with status 1, last said \"no MIG devices\"");
 }

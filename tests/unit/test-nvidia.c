@@ -49,7 +49,7 @@ TEST(nvidia_smi_fails) {
 TEST(no_nvidia_smi) {
         BOX(b);
         NO_PROGRAMS();
-        assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "nvidia-smi is not there; the image needs the NVIDIA driver with its programs");
+        assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "nvidia-smi is missing; the image needs the NVIDIA driver with its programs");
 }
 
 /* ---- make-channel ---- */
@@ -143,13 +143,13 @@ TEST(imex_never_answers) {
         BOX(b);
         imex_program(&b, "!Failed to connect\n", "no table");
         b.work.deadline_usec = now_usec();
-        assert_fails(&b, imex_work, CAUSE_IMEX, "its last answer was \"IMEX cannot be asked: nvidia-imex-ctl exited with status 1, last said \\\"Failed to connect\\\"\". Every node");
+        assert_fails(&b, imex_work, CAUSE_IMEX, "its last answer was \"the state of IMEX cannot be read: nvidia-imex-ctl exited with status 1, last said \\\"Failed to connect\\\"\". Every node");
 }
 
 TEST(no_imex_ctl) {
         BOX(b);
         NO_PROGRAMS();
-        assert_fails(&b, imex_work, CAUSE_IMEX, "nvidia-imex-ctl is not there; the image needs nvidia-imex");
+        assert_fails(&b, imex_work, CAUSE_IMEX, "nvidia-imex-ctl is missing; the image needs nvidia-imex");
 }
 
 TEST_MAIN

@@ -137,7 +137,7 @@ TEST(errors_of_cuda) {
         SAYS(THIRD "\"error\": \"CUDA_ERROR_JIT_COMPILER_NOT_FOUND\", \"code\": 221, \"call\": \"cuModuleLoadDataEx\"}", "3 prove-ptx", "libnvidia-ptxjitcompiler.so.1");
         SAYS(THIRD "\"error\": \"CUDA_ERROR_ECC_UNCORRECTABLE\", \"code\": 214, \"call\": \"cuModuleLoadDataEx\"}", "3 prove-failed!", "CUDA_ERROR_ECC_UNCORRECTABLE (214)");
         SAYS(THIRD "\"error\": \"CUDA_ERROR_OUT_OF_MEMORY\", \"code\": 2, \"call\": \"cuCtxCreate_v2\"}", "3 prove-no-memory", "no free memory");
-        SAYS(THIRD "\"error\": \"CUDA_ERROR_DEVICE_UNAVAILABLE\", \"code\": 46, \"call\": \"cuCtxCreate_v2\"}", "3 prove-in-use", "for itself");
+        SAYS(THIRD "\"error\": \"CUDA_ERROR_DEVICE_UNAVAILABLE\", \"code\": 46, \"call\": \"cuCtxCreate_v2\"}", "3 prove-in-use", "exclusive use of it");
         SAYS(THIRD "\"error\": \"\", \"code\": 12345, \"call\": \"cuInit\"}\n" THIRD "\"error\": \"timeout\", \"call\": \"cuInit\"}", "3 prove-failed!", "error (12345)");
         SAYS(THIRD "\"free\": 40000000000, \"total\": 85000000000}", "3 prove-in-use", "only the rest can be tested: python3 (900) has one open");
         SAYS(THIRD "\"capability\": 75}", "3 prove-unsupported?", "it has 7.5");
@@ -148,7 +148,7 @@ TEST(errors_of_cuda) {
 TEST(an_end_before_the_end) {
         Eight n = node_new();
         node_write(&n, 1 << 3);
-        JUDGED(n.text.data, "- prove-failed!", "ended early (no last line)");
+        JUDGED(n.text.data, "- prove-failed!", "ended early (its last line is missing)");
         node_end(&n);
         JUDGED(n.text.data, "", "");
         JUDGED("", "- prove-failed!", "ended early");
@@ -363,7 +363,7 @@ TEST(a_helper_that_is_killed) {
 TEST(a_helper_that_hangs) {
         STEP(m, "", "head -n 2 $LINES >prove; echo activating >../../active; exec sleep 100");
         m.work.deadline_usec = now_usec() + 11 * USEC_PER_SEC;
-        ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "ended early (no end within its time)");
+        ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "ended early (it did not end in time)");
         ASSERT_EQ(m.work.warnings.n, 1);
 }
 

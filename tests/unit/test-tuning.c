@@ -247,7 +247,7 @@ TEST(a_foreign_line_of_the_record_is_ignored) {
         put(&b, TUNING_FILE, "/proc/sys/kernel/numa_balancing 7\n" CPU "/cpufreq/policy9/scaling_governor x\nnonsense\n");
         _free_ char *text = NULL;
         ASSERT_STREQ(run(&b, BEFORE, true, &text), "done");
-        ASSERT_TRUE(text && strstr(text, "policy9/scaling_governor does not take its value") && strstr(text, "1 of 3 settings of the CPUs"));
+        ASSERT_TRUE(text && strstr(text, "policy9/scaling_governor cannot be set") && strstr(text, "1 of 3 CPU settings"));
         assert_line(&b, "/proc/sys/kernel/numa_balancing", "1");
 }
 

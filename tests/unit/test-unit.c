@@ -356,7 +356,7 @@ static void assert_refused(const char *answer, size_t n, const char *text) {
 
 TEST(one_that_does_not) {
         static const char without[] = SETTINGS STATUS("12");
-        assert_refused(without, sizeof without - 1, "containerd.service runs without CRI, which kubelet needs, and its log does not say why, so look for disabled_plugins; ");
+        assert_refused(without, sizeof without - 1, "containerd.service runs without CRI, which kubelet needs, and its log does not say why: look for disabled_plugins; ");
 }
 
 TEST(one_that_answers_with_something_else_and_ends) {

@@ -320,7 +320,7 @@ TEST(a_program_that_is_not_there) {
         BOX(b, runs_nothing);
         SKIP_IF_VFORK_FORKS();
         ASSERT_TRUE(apply(&b) < 0);
-        ASSERT_CONTAINS(b.results.items[0].text, "no file system: mkfs.xfs is not there; the image needs xfsprogs");
+        ASSERT_CONTAINS(b.results.items[0].text, "no file system: mkfs.xfs is missing; the image needs xfsprogs");
         ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_STORAGE_TOOL);
 }
 

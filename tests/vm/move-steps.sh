@@ -154,7 +154,7 @@ try "a damaged one: libmount's words" refuses "/dev/${disk[1]} \(ext4\) cannot b
 try "a disk that is another one now" refuses "${disk[1]} is the disk ${serial[1]} now, and was ${serial[0]} when" < <(mount_line "deadline=60s disks=${disk[1]} serials=${serial[0]}")
 try "an EBS volume" refuses "$ebs \($ebs_serial\) is not an instance store" < <(mount_line "deadline=60s disks=$ebs serials=$ebs_serial")
 rmdir $M; echo "a file" >$M
-try "a target that is a file" fails "^failed mount:$M: $M cannot be made: a file is in its place or in its path" < <(mount_line "$D0")
+try "a target that is a file" fails "^failed mount:$M: $M cannot be made: it or a directory above it is a file" < <(mount_line "$D0")
 try "it still is" is "$(cat $M)" "a file"
 rm $M
 

@@ -54,7 +54,8 @@ static int unit_loaded(Unit *u) {
                                  "that has it",
                                  u->name);
         if (streq(s->load, "masked"))
-                return task_fail(u->task, -EPERM, CAUSE_UNIT, "%s is masked; systemctl unmask %s%s", u->name,
+                return task_fail(u->task, -EPERM, CAUSE_UNIT, "%s is masked; run systemctl unmask %s%s",
+                                                              u->name,
                                  streq(s->file, "masked-runtime") ? "--runtime " : "", u->name);
         if (!streq(s->load, "loaded"))
                 return task_fail(u->task, -EINVAL, CAUSE_UNIT,
@@ -357,7 +358,7 @@ char *unit_waiting(Task *t) {
                                  "systemctl list-jobs and journalctl -u %s",
                                  u->name, u->state.active, u->state.sub, u->state.id);
         if (u->asks)
-                return xasprintf("%s did not say whether it serves CRI; journalctl -u %s", u->name,
+                return xasprintf("%s did not say whether it serves CRI; see journalctl -u %s", u->name,
                                  u->state.id);
         if (u->timer)
                 return unit_failure(u, t->result->begin_usec);
@@ -371,7 +372,7 @@ char *unit_waiting(Task *t) {
         if (others)
                 return xasprintf("the %sjob of %s was waiting for %s; systemctl list-jobs shows more", type,
                                  u->name, others);
-        return xasprintf("the %sjob of %s was running, the unit %s (%s); journalctl -u %s", type, u->name,
+        return xasprintf("the %sjob of %s was running, the unit %s (%s); see journalctl -u %s", type, u->name,
                          u->state.active, u->state.sub, u->name);
 }
 

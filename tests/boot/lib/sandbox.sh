@@ -57,7 +57,7 @@ check_import() {
         try "so is one that is cut off" fails 50 "/vmtest/torn.tar cannot be imported" import /vmtest/torn.tar
         try "one that is something else" fails 50 "/etc/os-release cannot be imported" import /etc/os-release
         try "and one that is a directory" fails 50 "/etc/eks cannot be imported" import /etc/eks
-        try "an image without ctr" fails 50 "ctr is not there; the image needs containerd" import /vmtest/kept.tar /nowhere
+        try "an image without ctr" fails 50 "ctr is missing; the image needs containerd" import /vmtest/kept.tar /nowhere
         try "without the archive, too, is only warned of" warns import $archive /nowhere
         mv kept.tar $archive
         mkdir -p hanging; printf '#!/bin/sh\nexec sleep 1000\n' >hanging/ctr; chmod 755 hanging/ctr
