@@ -145,7 +145,7 @@ guest() {
         for _ in 1 2 3 4 5 6; do systemctl start limited; done 2>/dev/null
         try "earlier failures do not count against the start limit" 50 'limited.service did not stay up: .*status 1' <<<"start-unit limited.service inputs=1 deadline=60s"
 
-        late never "a unit that never reports ready" 51 '^failed .*not done after 25 s; the start job of never-late.service was running, the unit activating \(start\); journalctl -u never-late.service$'
+        late never "a unit that never reports ready" 51 '^failed .*not done after 25 s; the start job of never-late.service was running, the unit activating \(start\); see journalctl -u never-late.service$'
         late waits "a job that waits for another" 51 'the start job of waits-late.service was waiting for never-first.service'
         holds "and is withdrawn" bash -c 'for i in {1..600}; do systemctl list-jobs | grep -q waits-late.service || exit 0; sleep 0.1; done; systemctl list-jobs; exit 1'
         systemctl stop never-late never-first
