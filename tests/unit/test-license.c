@@ -38,7 +38,7 @@ TEST(one_that_never_comes) {
         ASSERT_CONTAINS(m.work.text, "nvidia-gridd must get it, but does not run: journalctl");
         put(&m, "/run/nvidia-gridd/pid", 0644);
         m.work.deadline_usec = now_usec();
-        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "nvidia-gridd gets it: journalctl");
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "nvidia-gridd must get it: journalctl");
         m.action.lenient = true;
         machine_clear(&m);
         ASSERT_EQ(license_work(&m.work), 0);

@@ -140,7 +140,7 @@ TEST(errors_of_cuda) {
         SAYS(THIRD "\"error\": \"CUDA_ERROR_DEVICE_UNAVAILABLE\", \"code\": 46, \"call\": \"cuCtxCreate_v2\"}", "3 prove-in-use", "exclusive use of it");
         SAYS(THIRD "\"error\": \"\", \"code\": 12345, \"call\": \"cuInit\"}\n" THIRD "\"error\": \"timeout\", \"call\": \"cuInit\"}", "3 prove-failed!", "error (12345)");
         SAYS(THIRD "\"free\": 40000000000, \"total\": 85000000000}", "3 prove-in-use", "only the rest can be tested: python3 (900) has one open");
-        SAYS(THIRD "\"capability\": 75}", "3 prove-unsupported?", "it has 7.5");
+        SAYS(THIRD "\"capability\": 75}", "3 prove-unsupported?", "it has compute capability 7.5");
         JUDGED("{\"error\": \"not found\", \"code\": 0, \"call\": \"dlopen\"}\n{\"done\": true}\n", "- prove-no-libcuda", "libcuda.so.1 cannot be loaded");
         JUDGED("{\"error\": \"CUDA_ERROR_SYSTEM_NOT_READY\", \"code\": 802, \"call\": \"cuInit\"}\n{\"done\": true}\n", "- prove-failed!", "CUDA_ERROR_SYSTEM_NOT_READY (802)");
 }
