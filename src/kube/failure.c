@@ -220,8 +220,8 @@ static Cause explain_forbidden(const KubeMoment *m, Text *t) {
         if (asks && !streq(asks, node) && startswith(node, "i-")) {
                 other = shown(asks);
                 text_add(t,
-                         "; the cluster takes this node for %s: with InstanceIdNodeName, aws-auth must map the "
-                         "role to system:node:{{SessionName}}, not {{EC2PrivateDNSName}}", other);
+                         "; the cluster takes this node for %s: with InstanceIdNodeName, aws-auth must map "
+                         "the role to system:node:{{SessionName}}, not {{EC2PrivateDNSName}}", other);
         } else if (asks && !streq(asks, node)) {
                 other = shown(asks);
                 text_add(t,

@@ -219,7 +219,7 @@ static bool show_cards(Plan *plan, EfaCards *e, bool lines, char *const *far) {
         if (n_far > 0) {
                 _free_ char *list = strv_length(far) == n_far ? strv_join(far, ", ") : NULL;
                 diag_warn(&plan->warnings, "efa-far",
-                          "no EFA device is near %s%s%s: data to other nodes takes a longer path; add "
+                          "no EFA device is near %s%s%s: data to other nodes takes a longer path. Add "
                           "an EFA interface on a network card near each of these GPUs",
                           e->far.data, list ? ", on PCI " : "", list ?: "");
         }
@@ -270,8 +270,8 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
                 if (!row) {
                         diag_warn(&plan->warnings, "network-cards-unknown",
                                   "the metadata service names network card %u, but %s has none of that "
-                                  "number in the built-in table: the plan does not check which EFA devices "
-                                  "are near which GPU", use->card, e.type);
+                                  "number in the built-in table. So the plan does not check which EFA "
+                                  "devices are near which GPU", use->card, e.type);
                         return false;
                 }
                 *(use->addressed && row->ena ? &maybe[use->card] : &e.taken[use->card]) |= row->efa;

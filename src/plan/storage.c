@@ -376,7 +376,7 @@ static void check_room(Stores *s, const Device *d, const BindStep *binds, size_t
                               "not need, or attach a larger one", need, d->volume->device, each, have);
         else
                 stores_refuse(s, CAUSE_MOVE,
-                              "%s must move to the instance stores (%s), which have room for %s: remove what "
+                              "%s must move to the instance stores (%s), which have room for %s. Remove what "
                               "you do not need, or list in disabledMounts what must stay", need, each, have);
 }
 

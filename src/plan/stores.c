@@ -174,7 +174,7 @@ void stores_check_disk(Stores *s, const Disk *d, const char *place) {
                               broken);
         else if (used)
                 stores_refuse(s, CAUSE_DISK_USED,
-                              "%s %s and holds %s: it stays as it is; if you do not need the data, stop "
+                              "%s %s and holds %s: it stays as it is. If you do not need the data, stop "
                               "what uses it, and run `wipefs --all /dev/%s` and `blkdiscard /dev/%s`",
                               label, used, holds, d->name, d->name);
         else if (place || !(d->holders && is_array(s->seen, d->holders[0])))

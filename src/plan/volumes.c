@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* EBS volumes → file systems, mounts and binds. A volume outlives its machine. So its content wins over
- * that of the directory, and nothing on it is made again unless this program was interrupted. The plan id has the
- * configured name of the volume; the state has its disk. */
+ * that of the directory, and nothing on it is made again unless this program was interrupted. The plan id has
+ * the configured name of the volume; the state has its disk. */
 #include "plan/storage.h"
 #include "base/str.h"
 

@@ -40,7 +40,7 @@ short() { local kind; for kind in ok failed running long config apart; do status
 ok 'eight lines say it, of whatever boot' short
 ok 'with the sentence alone of a failure' eval 'status failed; shows "^  GPUs 3 and 5 of 8 " && ! grep "its own words" "$tmp/out"'
 ok 'a unit'"'"'s own words and each step are for --long' eval 'status failed --long; shows "^ +fabricmanager: its own words$" && shows "^ +11.4 s +297.9 s  failed +\|=+\|  await-fabric:fabric$" && shows "^ +start +took  outcome$"'
-ok 'where those that took no time are one line' eval 'status long --long; shows "^  8 steps took no time \(--output json\)$" && ! grep set-sysctl "$tmp/out" && status long --output json && shows set-sysctl'
+ok 'where those that took no time are one line' eval 'status long --long; shows "^  8 steps took no time \(--output json lists them\)$" && ! grep set-sysctl "$tmp/out" && status long --output json && shows set-sysctl'
 cp -r "$tmp/ok" "$tmp/warned"; sed -i 's/"warnings": \[\]/"warnings": ["GPU 3 is slow", "GPU 5 is slow"]/' "$tmp/warned/run/nodestrap/status.json"
 ok 'of a boot that is well they count the warnings and show the first' eval 'status warned; shows "^ok: .* 0 failed, 2 warnings; " && shows "^warning: GPU 3 is slow$" && ! grep "GPU 5" "$tmp/out"'
 ok '--long is no part of a bundle' eval '! status ok --long --bundle - && says "leave out --long"'

@@ -139,5 +139,5 @@ ok "is told before launch" holds "$(of 'str([c for c in plan["checks"] if c["cod
 ln -s /usr/lib/systemd/system/irqbalance.service "$root/etc/systemd/system/multi-user.target.wants/"
 entry ''
 ok "irqbalance" doctor p5.48xlarge
-ok "is named and left alone" holds "$(of 'str([c for c in plan["checks"] if c["subject"] == "irqbalance.service"])')" 'nodestrap leaves them to it' "'ok'"
+ok "is named and left alone" holds "$(of 'str([c for c in plan["checks"] if c["subject"] == "irqbalance.service"])')" 'nodestrap leaves the placement of interrupts to it' "'ok'"
 done_testing

@@ -81,7 +81,7 @@ TEST(four_images_take_longer_and_come_too) {
         ASSERT_TRUE(r.pods[1] > NODES * 90UL / 100);
         ASSERT_EQ(r.pods[2], NODES);
         ASSERT_EQ(r.failed, 0);
-        ASSERT_TRUE(r.pulled[2] > 4 * NODES * 85UL / 100);
+        ASSERT_TRUE(r.pulled[2] > 4UL * NODES * 85 / 100);
 }
 
 TEST_MAIN
