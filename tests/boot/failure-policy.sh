@@ -28,7 +28,7 @@ try "the machine was started twice" is "$(grep -c ^power-on /var/lib/power-on)" 
 try "kubelet never started" never_started
 try "the ledger has the instance" grep -xE 'i-[0-9a-f]+' $LEDGER
 try "the second boot has failed as the first one" is "$(value verdict) $(value code) $(property nodestrap-run ActiveState)" "failed EFABRIC failed"
-try "its warning is on record" grep -F "has had its one reboot ($LEDGER)" /run/nodestrap/status.json
+try "its warning is on record" grep -F "has used its one reboot ($LEDGER)" /run/nodestrap/status.json
 try "nothing is asked for" absent $ASKED
 try "the unit that would reboot was skipped" is "$(property nodestrap-power ConditionResult)" no
 try "nodestrap-failed.target is reached" active nodestrap-failed.target

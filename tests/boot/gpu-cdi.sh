@@ -51,7 +51,7 @@ try "or by their type" node_starts
 
 # ---- what is left out ----
 power_on p5-48xlarge ctk-skips=/dev/nvidia-uvm
-fails 33 ECDI 'the output of nvidia-ctk lacks /dev/nvidia-uvm; it said .Could not locate /dev/nvidia-uvm: pattern' "a file without CUDA's memory manager"
+fails 33 ECDI 'the output of nvidia-ctk lacks /dev/nvidia-uvm; nvidia-ctk said .Could not locate /dev/nvidia-uvm: pattern' "a file without CUDA's memory manager"
 try "no file is published" no test -e /run/cdi/nvidia.yaml
 power_on p5-48xlarge ctk-skips="3 /dev/nvidia5"
 fails 33 ECDI 'lacks device 3 and /dev/nvidia5 in device 5; ' "a file without a GPU and without the node of another"

@@ -105,7 +105,7 @@ cp_is 'exec sleep 1002'; asks ''
 try "a cp that does not end" no_answer 'let it copy /etc: cp -a /etc/. hangs; look'
 try "nothing is left of it" leaves_nothing
 asks '' & until pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done; pkill -TERM -x nodestrap; wait $!
-try "a signal ends the wait for it" grep -E 'could not be asked: SIGTERM' err
+try "a signal ends the wait for it" grep -E 'could not be tested: SIGTERM' err
 try "and nothing is left of that" leaves_nothing
 asks '' & until pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done; pkill -KILL -x nodestrap; wait $!
 while pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done
