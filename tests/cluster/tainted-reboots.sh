@@ -70,7 +70,7 @@ third() {
         try "its Node is a new one" [ "$(field '{.metadata.uid}')" != "$(cat out/uid)" ]
         try "without the taint" no has_taint
         try "and the label" is "$(field '{.metadata.labels.nodestrap/unhealthy}')" ""
-        try "the cluster hears that it has passed" hears NodestrapRecovered '^ESYSCTL at set-sysctl:.* has passed'
+        try "the cluster hears that it has passed" hears NodestrapRecovered '^ESYSCTL at set-sysctl:.* is resolved'
         try "what a Node of before would have is told" in_journal 'node-was-tainted: kubelet no longer registers this node with nodestrap/unhealthy'
         finish
 }
