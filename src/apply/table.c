@@ -72,7 +72,7 @@ const Executor executors[_ACTION_MAX] = {
         [ACTION_CHECK_POOL]      = { .work = pool_work, .course = &work_course, .overdue = CAUSE_DEADLINE },
         [ACTION_CHECK_NODE]      = THREAD(register_check, register_work, work_course, .given = taint_reason,
                                           .overdue = CAUSE_API_SILENT),
-        [ACTION_MARK_NODE]      = THREAD(taint_check, taint_work, work_course, .given = taint_reason,
+        [ACTION_MARK_NODE]       = THREAD(taint_check, taint_work, work_course, .given = taint_reason,
                                           .overdue = CAUSE_FILE),
         [ACTION_REMOVE_FILE]     = { .check = remove_check },
         [ACTION_LINK_FILE]       = { .check = link_check },

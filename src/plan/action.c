@@ -369,7 +369,7 @@ static const ActionRow rows[_ACTION_MAX] = {
         [ACTION_CHECK_POOL]      = { "check-pool",      &plain,           15, ASKS_KERNEL },
         [ACTION_CHECK_NODE]      = { "check-node",      &plain,          120, ASKS_NEEDS,
                 NEEDS({ NEED_LIBRARY, "libcurl.so.4", CAUSE_UNIT }) },
-        [ACTION_MARK_NODE]      = { "mark-node",      &taints,    DISK_SEC, ASKS_KERNEL },
+        [ACTION_MARK_NODE]       = { "mark-node",       &taints,    DISK_SEC, ASKS_KERNEL },
         [ACTION_REMOVE_FILE]     = { "remove-file",     &plain,           10, ASKS_KERNEL, COMPARE_REMOVAL,
                 .lenient = true },
         [ACTION_LINK_FILE]       = { "link-file",       &plain,           10, ASKS_FOLDER, COMPARE_LINK },
