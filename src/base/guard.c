@@ -20,7 +20,7 @@ static const char *weakness(const struct stat *st, uid_t owner) {
                 return "is a symbolic link";
         if (st->st_uid != 0 && st->st_uid != owner)
                 return "does not belong to root";
-        return st->st_mode & (S_IWGRP | S_IWOTH) && !sticky ? "may be written by others than root" : NULL;
+        return st->st_mode & (S_IWGRP | S_IWOTH) && !sticky ? "is writable by users other than root" : NULL;
 }
 
 int path_is_guarded(const Root *root, const char *path, char **ret_why) {

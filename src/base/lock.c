@@ -56,8 +56,8 @@ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *
                 if (now_usec() >= deadline_usec)
                         return diag_error(diag, -ETIMEDOUT, CAUSE_DEADLINE,
                                           "%s cannot be locked: another nodestrap holds it, so nothing was "
-                                          "changed. Find that process by fuser -v %s, and its wait by "
-                                          "journalctl -u 'nodestrap-*' -u 'nodeadm-*'", path, path);
+                                          "changed. Find that process with fuser -v %s, and what it waits "
+                                          "for with journalctl -u 'nodestrap-*' -u 'nodeadm-*'", path, path);
                 usleep(PAUSE_USEC);
         }
         return TAKE_FD(fd);

@@ -160,7 +160,7 @@ static const char *reason_to_differ(const Run *run, const Status *status) {
         _cleanup_(kept_done) Kept kept = {};
         char spec[65];
         if (ANY(i, run->diag.items, run->diag.n, i->code && streq(i->code, "source-denied")))
-                return "you may not read all of its sources";
+                return "you cannot read all of its sources";
         if (!streq(status->version, status_version))
                 return "another version of nodestrap made it";
         if (kept_read(run->root, &kept) < 0)

@@ -56,7 +56,7 @@ static const char *pem_fault(const char *pem, size_t size) {
         body += strlen(CERTIFICATE);
         const char *stop = memmem(body, size - (size_t)(body - pem), end, strlen(end));
         if (!stop)
-                return "holds a certificate without its end";
+                return "holds a certificate without its END line";
         return is_cut(body, (size_t)(stop - body)) ? "holds a certificate of a wrong length" : NULL;
 }
 
@@ -89,7 +89,8 @@ static void warn_of_authority(const Merge *m, Diag *diag) {
         const char *fault = pem_fault(pem, size);
         if (fault && authority_is_encoded_once(text) && authority_is_public(text))
                 merge_warn(m, diag, "no-certificate", path,
-                           "%s: kubelet needs one to start; take it from aws eks describe-cluster", fault);
+                           "%s: kubelet needs a whole one to start; take it from aws eks describe-cluster",
+                           fault);
 }
 
 /* Does an entry of NO_PROXY cover host? As Go reads it
@@ -208,7 +209,8 @@ static void warn_of_variables(const Merge *m, const char *service, json_t *varia
         json_object_foreach(variables, name, unused) {
                 _free_ char *at = xasprintf("%s.%s", path, name);
                 if (strchr(name, '='))
-                        merge_warn(m, diag, "no-effect", path, "a variable name ends at its equals sign");
+                        merge_warn(m, diag, "no-effect", path, "a variable name has an equals sign: systemd "
+                                                               "ends the name there");
                 else if (!variable_name_is_valid(name))
                         merge_warn(m, diag, "environment-name", at,
                                    "systemd ignores this variable: a name has only letters, digits and "

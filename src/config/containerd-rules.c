@@ -45,7 +45,7 @@ static bool is(const Judgement *j, unsigned from, unsigned until) {
         return j->given->version && may_be(j, from, until);
 }
 
-#define BESIDE(other) "cannot stand beside " other ": set only one of them"
+#define BESIDE(other) "cannot be used with " other ": set only one of them"
 #define WHOLE_NAME    "is not the whole name of a plugin, such as io.containerd.snapshotter.v1.zfs"
 
 /* ---- snapshotters and other plugins ---- */

@@ -473,5 +473,5 @@ void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *co
 }
 
 const char *containerd_consequence(const char *fault) {
-        return strstr(fault, "otherwise") ? "" : "; otherwise containerd ends, or has no CRI";
+        return strstr(fault, "otherwise") ? "" : "; otherwise containerd exits, or does not serve CRI";
 }

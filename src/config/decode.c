@@ -238,7 +238,7 @@ static bool check_identity(Decoder *d, const Node *root, const char *key, const 
                         at = mark_position(d, near->at);
                 diag_error_at(d->diag, -EINVAL, CAUSE_INVALID, &at, key, "is missing; it must be %s", wanted);
                 if (near)       /* apiversion */
-                        diag_suggest(d->diag, "%s in the place of %s", key, near->key);
+                        diag_suggest(d->diag, "%s instead of %s", key, near->key);
         } else if (node->type != NODE_SCALAR)
                 fail_type(d, node, &(Path){ NULL, key, 0 }, wanted);
         else if (node->n != strlen(wanted) || memcmp(node->text, wanted, node->n) != 0) {

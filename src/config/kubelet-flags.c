@@ -393,7 +393,7 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
                 return *value == '/' ? NULL : "must be an absolute path";
         if (streq(f->name, "cloud-provider"))
                 return !*value || streq(value, "external")
-                               ? NULL : "must be external: kubelet has no other";
+                               ? NULL : "must be external: kubelet has no other cloud provider";
         if (streq(f->name, "address") || streq(f->name, "healthz-bind-address"))
                 return !*value || kubelet_address_is_valid(value) ? NULL : "must be an IP address";
         if (streq(f->name, "client-ca-file") && *value && *value != '/')
@@ -461,7 +461,7 @@ static void warn_of_flag(const Merge *m, const char *flag, const char *path, Dia
                              overridden(f.name));
         if (*f.key && merge_find(m, setting))
                 diag_warn_at(diag, "flag-and-config", at, path,
-                             "--%s sets the same as %s; kubelet takes the flag", f.name, setting);
+                             "--%s and %s set the same thing; kubelet uses the flag", f.name, setting);
         else if (f.until)
                 diag_warn_at(diag, "kubelet-flag", at, path,
                              "kubelet from 1.%u on exits: it does not know --%s", f.until, f.name);
@@ -532,7 +532,7 @@ static bool check_end(Reading *r, const char *word, const char *path) {
         const char *equals = strchr(word, '=');
         bool ends = streq(word, "-h") || (name && ONE_OF(name, "help", "version"));
         if (ends && !(name && streq(name, "version") && equals && parse_bool(equals + 1) == 0))
-                reading_report(r, true, path, "makes kubelet print a text and exit");
+                reading_report(r, true, path, "makes kubelet print a text and exit; remove it");
         return ends;
 }
 

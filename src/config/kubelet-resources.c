@@ -20,13 +20,14 @@ const char *enforcement_words(const KubeletGiven *g) {
                 both |= strv_contains(seen, other);
         }
         if (none && json_array_size(list) > 1)
-                return "cannot hold another word beside none";
+                return "must not list another value beside none";
         if (twice && from(g, 31))
-                return "holds a word twice";
+                return "lists a value twice";
         if (both)
-                return "holds a word twice: once with -compressible, once without; remove one";
+                return "lists a value both with and without -compressible; remove one";
         if (news && until(g, 32))
-                return text_say(g->room, "holds a word that kubelet knows from 1.32 on, but this one is 1.%u",
+                return text_say(g->room, "lists a value that kubelet knows from 1.32 on, but this one is "
+                                         "1.%u",
                                 g->minor);
         return NULL;
 }
@@ -64,7 +65,7 @@ const char *enforcement_cgroups(const KubeletGiven *g) {
                                 continue;
                         text_add(g->room, "holds %s, but %s is not set", s, cgroup ? level[2] : level[1]);
                         return !cgroup && cpus
-                                       ? text_say(g->room, ", and cannot stand beside reservedSystemCPUs")
+                                       ? text_say(g->room, "; reservedSystemCPUs excludes that cgroup")
                                        : g->room->data;
                 }
         return NULL;
@@ -95,7 +96,7 @@ const char *reserved_cpus(const KubeletGiven *g) {
         if (!parse_cpus(cpus, &most))
                 return "must be a list of CPUs, such as 0-3,8";
         if (*cpus && (*text(g, "systemReservedCgroup") || *text(g, "kubeReservedCgroup")))
-                return "cannot stand beside systemReservedCgroup and kubeReservedCgroup";
+                return "cannot be used with systemReservedCgroup and kubeReservedCgroup";
         if (g->cpus > 0 && most >= g->cpus)
                 return text_say(g->room, "names CPU %llu, but the machine has %u, counted from 0",
                                 (unsigned long long)most, g->cpus);
@@ -337,7 +338,7 @@ const char *cpu_manager_options(const KubeletGiven *g) {
                                         apart[i][1]);
         if (option_on(options, "align-by-socket") &&
             streq(text(g, "topologyManagerPolicy"), "single-numa-node"))
-                return "align-by-socket cannot stand beside topologyManagerPolicy single-numa-node";
+                return "align-by-socket cannot be used with topologyManagerPolicy single-numa-node";
         return NULL;
 }
 

@@ -58,7 +58,7 @@ static const char *shutdown_order(const KubeletGiven *g) {
         if (gate(g, "GracefulNodeShutdown") == 0 || end <= all ||
             (g->minor == 0 && !json_object_get(g->all, "shutdownGracePeriod")))
                 return NULL;
-        return text_say(g->room, "must not be longer than shutdownGracePeriod (%gs), which it is a part of",
+        return text_say(g->room, "must not be longer than shutdownGracePeriod (%gs), which includes it",
                         all);
 }
 
@@ -73,8 +73,8 @@ static const char *shutdown_priorities(const KubeletGiven *g) {
         if (used && gate(g, "GracefulNodeShutdownBasedOnPodPriority") != 0 &&
             (seconds(g, "shutdownGracePeriod", 0) > 0 ||
              seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0))
-                return "cannot stand beside shutdownGracePeriod and shutdownGracePeriodCriticalPods: set "
-                       "the one or the others";
+                return "cannot be used with shutdownGracePeriod and shutdownGracePeriodCriticalPods: set "
+                       "either it or those two";
         return needs_gate(g, "GracefulNodeShutdownBasedOnPodPriority", used);
 }
 
@@ -173,7 +173,7 @@ static const char *limited(const KubeletGiven *g) {
                   "must not be negative" },
                 { "maxParallelImagePulls",
                   is_on(g, "serializeImagePulls", false) && number(g, "maxParallelImagePulls", 1) > 1,
-                  "must be 1 where serializeImagePulls is true" },
+                  "must be 1 if serializeImagePulls is true" },
                 { "runOnce", from(g, 32) && is_on(g, "runOnce", false),
                   "must be false from Kubernetes 1.32 on" },
                 { "systemCgroups", streq(text(g, "systemCgroups"), "/"), "must not be the root cgroup" },
@@ -263,7 +263,7 @@ static const char *user_namespaces(const KubeletGiven *g) {
         double pods = number(g, "maxPods", 110);
         if (json_is_integer(value) &&
             (json_integer_value(value) % 65536 != 0 || all % json_integer_value(value) != 0))
-                return "idsPerPod must be 65536, or that times 2, 4, 8 and so on";
+                return "idsPerPod must be 65536, multiplied by 1 or another power of two";
         json_int_t most = ids > 0 ? all / ids - 1 : 0;
         if (!from(g, 30) || ids <= 0 || pods <= (double)most)
                 return NULL;
@@ -284,7 +284,8 @@ static const char *curves(const KubeletGiven *g) {
                 while (k < ARRAY_SIZE(known) && known[k] != json_integer_value(item))
                         k++;
                 if (k == ARRAY_SIZE(known) || seen[k]++)
-                        return "must be numbers of curves, each once: 23, 24, 25, 29, 4587, 4588 and 4589";
+                        return "must list numbers of TLS curves, each once: 23, 24, 25, 29, 4587, 4588 and "
+                               "4589";
         }
         return NULL;
 }
@@ -308,7 +309,7 @@ static const char *pod_logs(const KubeletGiven *g) {
         const char *dir = text(g, "podLogsDir");
         for (const char *p = dir; *p; p++)
                 if ((unsigned char)*p > 0x7f)
-                        return "must be of ASCII characters";
+                        return "must have only ASCII characters";
         return !*dir || (*dir == '/' && !strstr(dir, "//") && !strstr(dir, "/./") && !strstr(dir, "/../") &&
                          !endswith(dir, "/.") && !endswith(dir, "/..") && (!dir[1] || !endswith(dir, "/")))
                        ? NULL

@@ -193,11 +193,14 @@ const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Te
         case 'l':
                 if (!json_is_array(value))
                         return "must be a list of texts";
-                json_array_foreach(value, i, item)
-                        if (!json_is_string(item) ||
-                            (*s->limits && !word_is_among(json_string_value(item), s->limits)))
-                                return json_is_string(item) ? "holds a word that kubelet does not know"
-                                                            : "must be a list of texts";
+                json_array_foreach(value, i, item) {
+                        if (!json_is_string(item))
+                                return "must be a list of texts";
+                        if (*s->limits && !word_is_among(json_string_value(item), s->limits)) {
+                                text_add(room, "holds a value that ");
+                                return word_fault(json_string_value(item), s->limits, room);
+                        }
+                }
                 return NULL;
         case 'a':
                 json_array_foreach(value, i, item)

@@ -54,10 +54,10 @@ static void merge_fields(const Field *fields, json_t *into, json_t *from) {
 /* Names the very line where the lines of the TOML are those of the source. Folded lines have become one. */
 static void fail_toml(const Origins *origins, unsigned line, const char *why, Diag *diag) {
         const Position at = origins_toml(origins, line);
-        _free_ char *within = origins->toml_block == '|' ? NULL : xasprintf("line %u of it: ", line);
+        _free_ char *within = origins->toml_block == '|' ? NULL : xasprintf("line %u of this text: ", line);
         diag_error_at(diag, -EINVAL, CAUSE_INVALID, &at, TOML_PATH, "is not TOML: %s%s%s", within ?: "", why,
-                      origins->toml_block == '>'   ? "; after config: > its lines are folded into one"
-                      : origins->toml_block == ' ' ? "; without config: | its lines are folded into one"
+                      origins->toml_block == '>'   ? "; YAML folds the lines after config: > into one"
+                      : origins->toml_block == ' ' ? "; without config: | YAML folds its lines into one"
                                                    : "");
         if (origins->toml_block && origins->toml_block != '|')
                 diag_suggest(diag, "config: |");

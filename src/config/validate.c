@@ -428,7 +428,8 @@ static void check_rules(Validator *v) {
         TEXT("spec.cluster.certificateAuthority", is_base64,
              "must be padded base64 and not empty: take it from aws eks describe-cluster");
         TEXT("spec.cluster.certificateAuthority", authority_is_encoded_once,
-             "is a certificate in base64 twice: take it as it is from aws eks describe-cluster");
+             "is a certificate that is base64-encoded twice: copy it unchanged from aws eks "
+             "describe-cluster");
         TEXT("spec.cluster.certificateAuthority", authority_is_public,
              "is a private key instead of a certificate: take it from aws eks describe-cluster");
         TEXT("spec.cluster.cidr", is_cidr,
@@ -504,7 +505,7 @@ static void check_rules(Validator *v) {
         VALUE("spec.accelerator.nvidia.mig[].profiles", is_not_empty,
               "is missing or empty: name a profile, such as 1g.5gb");
         TEXT("spec.accelerator.nvidia.mig[].profiles{}", is_profile_name,
-             "names something else than a profile, such as 1g.5gb");
+             "must name a profile, such as 1g.5gb");
 }
 
 /* The key or text with a placeholder, or NULL. Passwords and headers may hold any bytes. */

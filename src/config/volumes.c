@@ -119,9 +119,9 @@ static void check_pair(Check *c, const Target *t, const Target *before) {
                 complain(c, t->entry, t->key, "%s is also a target of " VOLUMES "[%zu], and only one can be "
                                               "seen there", a, before->entry);
         else if (lies_below(a, b) || lies_below(b, a))
-                complain(c, t->entry, t->key, "%s and %s, a target of " VOLUMES "[%zu], lie one in the "
-                                              "other, so one would hide files of the other: put them side "
-                                              "by side", a, b, before->entry);
+                complain(c, t->entry, t->key, "%s and %s, a target of " VOLUMES "[%zu], overlap, so "
+                                              "one would hide files of the other: put them side by side",
+                         a, b, before->entry);
         else
                 complain(c, t->entry, t->key, "%s and %s would be the same folder %s of the volume", a, b,
                          folder + 1);

@@ -241,10 +241,10 @@ static int parse_suffixes(ExprParser *p, Expr **e) {
                 } else {
                         Token name = p->token;
                         if (name.type != TOKEN_NAME)
-                                return expr_fail(p->error, name.at, "a name must follow the point");
+                                return expr_fail(p->error, name.at, "a name must follow the dot");
                         r = next(p);
                         if (r >= 0 && !is_operator(p, "("))
-                                return expr_fail(p->error, name.at, "nothing here has fields");
+                                return expr_fail(p->error, name.at, "no value here has fields");
                         THEN(r, parse_call(p, &name, *e, e));
                 }
                 if (r < 0)

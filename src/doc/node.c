@@ -115,10 +115,10 @@ static int nodes_add(Builder *b, Mark at, size_t n, bool by_alias) {
                 return 0;
         if (b->alias_nodes > 0)
                 return fail(b, at, -E2BIG, CAUSE_LIMIT,
-                            "with its aliases expanded this document passes the limit of %u nodes here; use "
-                            "fewer aliases (*name)", max);
+                            "with its aliases expanded, this document exceeds the limit of %u nodes here; "
+                            "use fewer aliases (*name)", max);
         return fail(b, at, -E2BIG, CAUSE_LIMIT,
-                    "this document passes the limit of %u nodes (keys, values, lists and maps) here", max);
+                    "this document exceeds the limit of %u nodes (keys, values, lists and maps) here", max);
 }
 
 static int check_depth(Builder *b, Mark at, size_t height) {
@@ -244,7 +244,7 @@ static int merge_value(Builder *b, Node *node, const Node *value, Mark at) {
                 const Node *from = list ? value->items[i] : value;
                 if (from->type != NODE_MAP)
                         return fail(b, at, -EBADMSG, CAUSE_SYNTAX,
-                                    "the merge key << wants a map or a list of maps");
+                                    "the merge key << needs a map or a list of maps");
                 merge_map(b, node, from);
         }
         return 0;

@@ -13,7 +13,8 @@
 
 static int refuse(const Signature *s, const char *what, const char *bound, const char *here, Diag *diag) {
         return diag_error_in(diag, -EKEYREJECTED, CAUSE_BINDING, s->source,
-                             "is signed for %s %s, and this is %s; sign it for this one, or launch it there",
+                             "is signed for %s %s, but this is %s; sign it for this one, or launch the "
+                             "instance there",
                              what, bound, here);
 }
 
@@ -24,7 +25,7 @@ static int check_cluster(const Signature *s, const char *cluster, Diag *diag) {
         if (*cluster)
                 return refuse(s, "cluster", s->cluster, cluster, diag);
         return diag_error_in(diag, -EKEYREJECTED, CAUSE_BINDING, s->source,
-                             "is signed for cluster %s, and no source names one: set spec.cluster.name",
+                             "is signed for cluster %s, but no source names a cluster: set spec.cluster.name",
                              s->cluster);
 }
 
@@ -35,7 +36,7 @@ static int check_identity(const Signature *s, const Trust *trust, Imds *imds, bo
                 return 0;
         if (!imds && only_looks) {
                 diag_warn_at(diag, "binding-not-checked", &at, NULL,
-                             "is bound to an account or a region, which is not checked, as no source is "
+                             "is bound to an account or a region; nodestrap checks that only if a source is "
                              "imds://");
                 return 0;
         }
@@ -71,7 +72,7 @@ static int report_unreadable(int r, Diag *diag) {
                           SERIALS_FILE ": cannot read this record of serials (%s); without it "
                                        "nodestrap would accept an older signed configuration. If you accept "
                                        "that once, remove the file and run nodestrap init again",
-                          r == -EBADMSG ? "it holds something else" : strerror(-r));
+                          r == -EBADMSG ? "it has no valid serial number" : strerror(-r));
 }
 
 static int check_serial(const Signature *s, const json_t *serials, Diag *diag) {

@@ -83,7 +83,7 @@ static int add_file(int r, const char *name, bool guarded, char *data, size_t si
 
 static int skip_denied(const char *name, Diag *diag) {
         diag_warn_at(diag, "source-denied", &(Position){ .source = source_keep_name(name) }, NULL,
-                     "this user may not read it, so its settings are missing here; run this as root");
+                     "this user cannot read it, so its settings are missing here; run this as root");
         return 0;
 }
 

@@ -96,7 +96,7 @@ static void read_text(const Blob *file, Wrapped *w, const Node *data, bool base6
         _free_ char *name = xasprintf("%s#%s", file->at.source, w->place);
         if (base64 && base64_decode(data->text, data->n, true, &b->data, &b->size) < 0)
                 return fail(w, CAUSE_SYNTAX,
-                            "is not base64, and EC2 takes nothing else; encode it once: base64 -w0 FILE");
+                            "is not base64, which EC2 requires; encode it once: base64 -w0 FILE");
         if (!base64) {
                 b->data = xmemdup(data->text, data->n);
                 b->size = data->n;
@@ -167,7 +167,7 @@ static void add_item(Reader *r, const Shape *s, const Node *item, const char *pa
                 w->added = sample_of(r->root);
         if (unknown)
                 fail(w, CAUSE_NO_CONFIG,
-                     "is known only after apply; then check the state: terraform show -json");
+                     "is known only after terraform apply; check the state then: terraform show -json");
         else if (empty)
                 fail(w, CAUSE_NO_CONFIG, MISSING);
         else if (data && *text_at(data, ""))
@@ -266,7 +266,7 @@ int wrapped_read(const Blob *file, WrappedFile *ret, Diag *diag) {
         if (k < 0 && !has_mark(file))
                 return 0;
         for (size_t i = 0; k < 0 && *file->data == '{' && i < found.n; i++)
-                RENEW(found.items[i].text, xasprintf("this JSON is damaged or not whole: %s; print it again",
+                RENEW(found.items[i].text, xasprintf("this JSON is damaged or incomplete: %s; print it again",
                                                      found.items[i].text));
         if (k < 0) {
                 diag_move(diag, &found);
@@ -300,8 +300,8 @@ int wrapped_choose(WrappedFile *f, const char *choice, size_t turn, const char *
                 }
         }
         return diag_error_in(diag, -EINVAL, CAUSE_USAGE, source,
-                             "%zu NodeConfigs are in this file, each for a node of its own (%s); choose one: "
-                             "-c '%s#%s'",
+                             "this file has %zu NodeConfigs, each for a different node (%s); choose one: -c "
+                             "'%s#%s'",
                              f->n, names.data, source, f->items->name);
 }
 

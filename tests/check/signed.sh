@@ -152,7 +152,7 @@ ok 'a private key among those who may sign' refused ETRUST source 'trusted.d/z.p
 openssl pkey -in "$tmp/rsa.pem" -pubout -out "$trusted/z.pub"; boot
 ok 'one that is not of Ed25519' refused ETRUST source 'it is not an Ed25519 public key'
 rm "$trusted/z.pub"; chmod 664 "$trusted/ours.pub"; boot
-ok 'one that others can write' refused ETRUST source 'trusted.d/ours.pub may be written by others than root'
+ok 'one that others can write' refused ETRUST source 'trusted.d/ours.pub is writable by users other than root'
 mv "$trusted/ours.pub" "$trusted/ours.pub.old"; boot
 ok 'none where there should be one' refused ETRUST source 'it has no key (*.pub)'
 rm -r "$trusted"; ln -s /mnt/keys "$trusted"; boot
@@ -189,23 +189,23 @@ sign --serial 7; : >"$tmp/log"; boot
 unbound() { taken && sent 1 'instance-identity/document' && sent 0 'rsa2048' && same_word "$(requests .)" "$bound"; }
 ok 'what is not bound asks as often as what is' unbound
 sign --serial 7 --account 210987654321; boot
-ok 'another account' refused EBINDING validate "is signed for account 210987654321, and this is $account"
+ok 'another account' refused EBINDING validate "is signed for account 210987654321, but this is $account"
 sign --serial 7 --region eu-north-9; boot
-ok 'another region' refused EBINDING validate "is signed for region eu-north-9, and this is $region"
+ok 'another region' refused EBINDING validate "is signed for region eu-north-9, but this is $region"
 # One whose cluster the drop-ins of the image say.
 sed 's/name: demo, //' "$tmp/config" >"$tmp/part"; echo '{apiVersion: node.eks.aws/v1alpha1, kind: NodeConfig, spec: {cluster: {name: demo}}}' >"$root/etc/eks/nodeadm.d/a.yaml"
 "$nodestrap" config sign -k "$tmp/ours.pem" -c "file://$tmp/part" --cluster other --serial 7 >"$tmp/user-data" 2>"$tmp/err"
 boot -c imds://user-data -c file:///etc/eks/nodeadm.d/
-ok 'another cluster than all sources come to' refused EBINDING validate 'is signed for cluster other, and this is demo'
+ok 'another cluster than all sources come to' refused EBINDING validate 'is signed for cluster other, but this is demo'
 sed 's/name: demo/name: other/' "$tmp/config" >"$tmp/elsewhere"
 "$nodestrap" config sign -k "$tmp/ours.pem" -c "file://$tmp/elsewhere" --cluster other --serial 7 >"$tmp/user-data" 2>"$tmp/err"
 boot -c imds://user-data -c file:///etc/eks/nodeadm.d/
-ok "nor is one of another cluster, that says so itself, taken by an image that names its own" refused EBINDING validate 'is signed for cluster other, and this is demo'
+ok "nor is one of another cluster, that says so itself, taken by an image that names its own" refused EBINDING validate 'is signed for cluster other, but this is demo'
 rm "$root/etc/eks/nodeadm.d/a.yaml"
 "$nodestrap" config sign -k "$tmp/ours.pem" -c "file://$tmp/part" --cluster other --serial 7 >"$tmp/user-data" 2>"$tmp/err"
 ln -sf "$(realpath "$nodestrap")" "$tmp/bin/nodeadm"
 "$tmp/bin/nodeadm" config dump --root "$root" >"$tmp/out" 2>"$tmp/err"
-ok 'where no source names one it is said so' says 'is signed for cluster other, and no source names one'
+ok 'where no source names one it is said so' says 'is signed for cluster other, but no source names a cluster'
 
 # ---- no Ed25519 ----
 printf 'openssl_conf = s\n[s]\nproviders = p\nalg_section = a\n[p]\ndefault = d\n[d]\nactivate = 1\n[a]\ndefault_properties = fips=yes\n' >"$tmp/fips"

@@ -44,8 +44,8 @@ sed -i s/42/43/ "$drop_ins/10.yaml"; typed plan --output json
 ok "another configuration than at boot is told" tells "the last run of this boot had another plan, sha256:$(verdict planId | cut -c 8-14)…: its sources have changed since"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
         chmod 755 "$tmp"; setpriv --reuid=65534 --clear-groups "$nodestrap" plan --output json --root "$root" >"$tmp/out" 2>"$tmp/err"; code=$?
-        ok "another user is told of what he may not read" tells "this user may not read it, so its settings are missing here"
-        ok "and that the plan differs for it" tells "you may not read all of its sources"
+        ok "another user is told of what he may not read" tells "this user cannot read it, so its settings are missing here"
+        ok "and that the plan differs for it" tells "you cannot read all of its sources"
 fi
 ln -sf "$(realpath "$nodestrap")" "$tmp/nodeadm"; "$tmp/nodeadm" config dump --root "$root" >"$tmp/out" 2>"$tmp/err"
 ok "called nodeadm, it reads the user data alone" max_pods ''
@@ -64,7 +64,7 @@ ok "standard input" listed '-\n' '/etc/nodestrap/sources, line 1: cannot read "-
 ok "a list without a source" listed '# none\n' '/etc/nodestrap/sources: names no source'
 ok "one that is too long" listed "$(printf '#%070000d' 0)" '/etc/nodestrap/sources: cannot be read as a list of sources'
 echo imds://user-data >"$list"; chmod 666 "$list"; typed config check
-ok "one that anybody can write" ends 12 "may be written by others than root"
+ok "one that anybody can write" ends 12 "is writable by users other than root"
 rm "$list"; mkdir "$list"; typed config check
 ok "a directory" ends 12 "/etc/nodestrap/sources: cannot be read as a list of sources: Is a directory"
 as_unit "${boot[@]}"

@@ -218,7 +218,7 @@ TEST(a_file_of_many_devices) {
                 text_add(&t, "0,");
         text_add(&t, "]\n");
         writes(&m, t.data);
-        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "passes the limit of 200000 nodes");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "exceeds the limit of 200000 nodes");
 }
 
 TEST(mig_devices_as_the_library_lists_them) {

@@ -87,7 +87,7 @@ TEST(refuses_other_versions) {
         ASSERT_ERROR(kind.r, EINVAL);
         ASSERT_STREQ(kind.messages, "a, line 1: kind: is missing; it must be NodeConfig\n");
         _cleanup_(loaded_done) Loaded small = LOAD("kind: NodeConfig\napiversion: node.eks.aws/v1alpha1\n");
-        ASSERT_STREQ(small.messages, "a, line 2: apiVersion: is missing; it must be node.eks.aws/v1alpha1; did you mean apiVersion in the place of apiversion?\n");
+        ASSERT_STREQ(small.messages, "a, line 2: apiVersion: is missing; it must be node.eks.aws/v1alpha1; did you mean apiVersion instead of apiversion?\n");
         _cleanup_(loaded_done) Loaded group = LOAD("apiVersion: v1\nkind: NodeConfig\n", GOOD);
         ASSERT_ERROR(group.r, EINVAL);
         ASSERT_CONTAINS(group.messages, "apiVersion: is \"v1\"");
@@ -451,7 +451,7 @@ TEST(names_of_services_and_variables) {
         expect_error("  instance: {environment: {\"\": {A: b}}}\n", "spec.instance.environment: ");
         expect_error("  instance: {environment: {kubelet: {\"A\\\"B\": b}}}\n", "spec.instance.environment.kubelet: ");
         expect_error("  instance: {environment: {kubelet: {\"A\\tB\": b}}}\n", "spec.instance.environment.kubelet: ");
-        expect_accepted("  instance: {environment: {kubelet: {\"A=B\": b}}}\n", "ends at its equals sign");
+        expect_accepted("  instance: {environment: {kubelet: {\"A=B\": b}}}\n", "systemd ends the name there");
         expect_accepted("  instance:\n    environment:\n      default:\n        MY-VAR: x\n", "a, line 8: spec.instance.environment.default.MY-VAR: environment-name: systemd ignores this variable");
         expect_error("  instance: {environment: {HTTPS_PROXY: x}}\n", "spec.instance.environment.HTTPS_PROXY: must be a map, and is a plain word; did you mean default: {HTTPS_PROXY: ...}?");
         expect_error("  instance: {environment: {kubelet: {A: \"b\\nc\"}}}\n", "spec.instance.environment.kubelet.A: holds a line end");
@@ -597,7 +597,7 @@ TEST(volumes_that_contradict) {
         expect_error(VOLUMES("{device: vol0a, mountTarget: /a}, {device: vol-0a, mountTarget: /b}"), "volumes[1].device: ");
         expect_error(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /a/}"), "volumes[1].mountTarget: /a is also a target of spec.instance.storage.volumes[0]");
         expect_error(VOLUMES("{device: sdb, mountTargets: [/a, /a]}"), "volumes[0].mountTargets[1]: /a is also a target of");
-        expect_error(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /a/b}"), "volumes[1].mountTarget: /a/b and /a, a target of spec.instance.storage.volumes[0], lie one in the other");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /a/b}"), "volumes[1].mountTarget: /a/b and /a, a target of spec.instance.storage.volumes[0], overlap, so one would hide");
         expect_error(VOLUMES("{device: sdb, mountTarget: /a/b}, {device: sdc, mountTargets: [/a]}"), "volumes[1].mountTargets[0]: /a and /a/b");
         expect_error(VOLUMES("{device: sdb, mountTargets: [/a-b/c, /a/b-c]}"), "would be the same folder a-b-c of the volume");
         expect_error(VOLUMES("{device: sdb, mountTarget: data}"), "\"data\" is not an absolute path");
@@ -703,14 +703,14 @@ TEST(settings_that_are_new) {
                 _free_ char *spec = xasprintf("  kubelet:\n    config:\n      %s\n", cases[i].setting);
                 expect_accepted(spec, cases[i].want);
         }
-        expect_accepted("  kubelet: {config: {tlsCurvePreferences: [X25519]}}\n", "a, line 5: spec.kubelet.config.tlsCurvePreferences: kubelet-setting: must be numbers of curves");
+        expect_accepted("  kubelet: {config: {tlsCurvePreferences: [X25519]}}\n", "a, line 5: spec.kubelet.config.tlsCurvePreferences: kubelet-setting: must list numbers of TLS curves");
         expect_accepted("  kubelet: {config: {podLogsDir: logs}}\n", "otherwise kubelet from 1.30 on does not start");
         expect_accepted("  kubelet: {config: {imageMaximumGCAge: 5}}\n", "otherwise kubelet from 1.29 on does not start");
 }
 
 TEST(toml_that_containerd_refuses) {
         expect_error("  containerd:\n    config: |\n      version = 3\n      [plugins.'io.containerd.cri.v1.images']\n      # a comment\n      max_concurrent_downloads = \"16\"\n",
-                     "a, line 10: spec.containerd.config.plugins.io.containerd.cri.v1.images.max_concurrent_downloads: must be a whole number, without quotes; otherwise containerd ends, or has no CRI");
+                     "a, line 10: spec.containerd.config.plugins.io.containerd.cri.v1.images.max_concurrent_downloads: must be a whole number, without quotes; otherwise containerd exits, or does not serve CRI");
         expect_error("  containerd:\n    config: |\n      imports = [\n      ]\n      disabled_plugins = ['io.containerd.grpc.v1.cri']\n", "a, line 9: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
         expect_error("  containerd: {config: \"imports = 'x'\"}\n", "a, line 5: spec.containerd.config.imports: must be a list of texts");
         expect_error("  containerd: {config: \"version = 1\"}\n", "spec.containerd.config.version: is a schema with other names of plugins");
@@ -732,7 +732,7 @@ TEST(toml_that_containerd_refuses) {
         expect_error("  containerd: {config: \"plugins.'io.containerd.cri.v1.images'.registry.configs.'u:p@w@r'.auth.username = 5\"}\n", "registry.configs.(hidden)@r.auth.username: must");
         /* whatever its case */
         expect_error("  containerd:\n    config: |\n      version = 3\n      Disabled_Plugins = [\n      'io.containerd.grpc.v1.cri']\n", "a, line 8: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
-        expect_error("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.images'.Registry]\n      config_path = '/a'\n      [plugins.'io.containerd.cri.v1.images'.Registry.Mirrors.'docker.io']\n      Endpoint = ['https://m']\n", "registry.mirrors: cannot stand beside config_path");
+        expect_error("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.images'.Registry]\n      config_path = '/a'\n      [plugins.'io.containerd.cri.v1.images'.Registry.Mirrors.'docker.io']\n      Endpoint = ['https://m']\n", "registry.mirrors: cannot be used with config_path");
 }
 
 /* Twenty of them, and how many more there are. */
@@ -746,7 +746,7 @@ TEST(toml_with_thousands_of_faults) {
                     *unknown = xasprintf("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.runtime'.cni]\n%s", keys.data);
         _cleanup_(loaded_done) Loaded bad = load_with(wrong), odd = load_with(unknown);
         ASSERT_EQ(bad.diag.n, 21);
-        ASSERT_CONTAINS(bad.messages, "spec.containerd: holds 4980 more wrong settings: correct them, too; otherwise containerd ends");
+        ASSERT_CONTAINS(bad.messages, "spec.containerd: holds 4980 more wrong settings: correct them, too; otherwise containerd exits");
         ASSERT_OK(odd.r);
         ASSERT_EQ(odd.diag.n, 21);
         ASSERT_CONTAINS(odd.messages, "spec.containerd.config: containerd-setting: holds 4980 more keys that are unknown");
@@ -785,10 +785,10 @@ TEST(toml_as_containerd_1_reads_it) {
 TEST(toml_that_is_folded_or_wrong) {
         _cleanup_(loaded_done) Loaded literal = load_with("  containerd:\n    config:\n      |2-\n\n        a = 1\n        b\n");
         ASSERT_CONTAINS(literal.messages, "a, line 10: spec.containerd.config: is not TOML: ");
-        expect_error("  containerd:\n    config: >\n      [a]\n      b = 1\n", "a, line 6: spec.containerd.config: is not TOML: line 1 of it: ");
-        expect_error("  containerd:\n    config: >\n      [a]\n      b = 1\n", "folded into one; did you mean config: |?");
+        expect_error("  containerd:\n    config: >\n      [a]\n      b = 1\n", "a, line 6: spec.containerd.config: is not TOML: line 1 of this text: ");
+        expect_error("  containerd:\n    config: >\n      [a]\n      b = 1\n", "YAML folds the lines after config: > into one; did you mean config: |?");
         expect_accepted("  containerd:\n    config: >\n      a = 1\n", NULL);
-        expect_error("  containerd:\n    config:\n      a = 1\n      b = 2\n", "without config: | its lines are folded into one; did you mean config: |?");
+        expect_error("  containerd:\n    config:\n      a = 1\n      b = 2\n", "without config: | YAML folds its lines into one; did you mean config: |?");
         expect_accepted("  containerd:\n    config:\n      a = 1\n", NULL);
 }
 
@@ -873,7 +873,7 @@ TEST(mig_off) {
 
 TEST(flags_that_config_sets_too) {
         expect_accepted("  kubelet: {flags: ['--node-labels=a=b', --max_pods=5], config: {maxPods: 6}}\n",
-                        "spec.kubelet.flags[1]: flag-and-config: --max-pods sets the same as spec.kubelet.config.maxPods");
+                        "spec.kubelet.flags[1]: flag-and-config: --max-pods and spec.kubelet.config.maxPods set the same thing");
         expect_accepted("  kubelet: {flags: [--anonymous-auth=false], config: {authentication: {anonymous: {enabled: false}}}}\n", "flag-and-config");
         expect_accepted("  kubelet: {flags: [--v=2, --node-labels, max-pods], config: {maxPods: 6}}\n", NULL);
         _cleanup_(loaded_done) Loaded l = LOAD(GOOD "  kubelet: {flags: [--v=2]}\n", HEAD "spec: {kubelet: {flags: [--max-pods, '5']}}\n",
@@ -906,8 +906,8 @@ TEST(clusters_that_cannot_be) {
         expect_cluster("name", "-a", 0, "a, line 5: spec.cluster.name: cluster-name: is not a valid name of an EKS cluster");
         expect_cluster("name", "a.b", 0, "cluster-name");
         expect_cluster("name", "0_a-B", 0, "");
-        expect_cluster("certificateAuthority", "Y2E=", 0, "spec.cluster.certificateAuthority: no-certificate: holds no certificate in PEM: kubelet needs one to start");
-        expect_cluster("certificateAuthority", "TFMwdExTMUNSVWRKVGlCRFJWSlVTVVpKUTBGVVJTMHRMUzB0Q2c9PQ==", -EINVAL, "certificateAuthority: is a certificate in base64 twice");
+        expect_cluster("certificateAuthority", "Y2E=", 0, "spec.cluster.certificateAuthority: no-certificate: holds no certificate in PEM: kubelet needs a whole one to start");
+        expect_cluster("certificateAuthority", "TFMwdExTMUNSVWRKVGlCRFJWSlVTVVpKUTBGVVJTMHRMUzB0Q2c9PQ==", -EINVAL, "certificateAuthority: is a certificate that is base64-encoded twice");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS0tLS0tCkFBQUEKLS0tLS1FTkQgRUMgUFJJVkFURSBLRVktLS0tLQo=", -EINVAL, "certificateAuthority: is a private key instead of a certificate");
 }
 
@@ -917,7 +917,7 @@ TEST(authorities_that_are_cut) {
                 "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPClBRTUJCd05DQUFUT0I3K3FpQWVTcEkzZzk0NjdOM2RNa21qd0dLS1RZSTRNWlF5ZzdJV1dwMXVvNzhveTZ3OGEKTVMwbGJ6dFBPdjNtVGE3Y1FkZVRjNkJIYjU1c3RMR1VvMU13VVRBZEJnTlZIUTRFRmdRVU9veVN3dHZQVkh4SApNWTJRejJaZDJhcHdPWUV3SHdZRFZSMGpCQmd3Rm9BVU9veVN3dHZQVkh4SE1ZMlF6MlpkMmFwd09ZRXdEd1lEClZSMFRBUUgvQkFVd0F3RUIvekFLQmdncWhrak9QUVFEQWdOSUFEQkZBaUVBNHh6RHRXbXRCZzBySFkxTHVaUGcKVWJzSU1ZVklvQXR3TDlDZzJ3eC82TGtDSURxdUVNTUlyalUyV3RkVXEyU1BjYmNUbFBDcHZYU01peXZ6aTNZZQpPOGZ2Ci0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K}\n");
         ASSERT_STREQ(whole.messages, "");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1Q=",
-                       0, "spec.cluster.certificateAuthority: no-certificate: holds a certificate without its end: kubelet needs one to start");
+                       0, "spec.cluster.certificateAuthority: no-certificate: holds a certificate without its END line: kubelet needs a whole one to start");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K",
                        0, "no-certificate: holds a certificate of a wrong length");
 }
@@ -958,7 +958,7 @@ TEST(settings_that_kubelet_refuses) {
                 { "nodeStatusUpdateFrequency: '10'", "nodeStatusUpdateFrequency: must be a duration" },
                 { "nodeStatusUpdateFrequency: 1h5", "nodeStatusUpdateFrequency: must be a duration" },
                 { "clusterDNS: 10.0.0.10", "clusterDNS: must be a list of texts" },
-                { "enforceNodeAllocatable: [pods, some]", "enforceNodeAllocatable: holds a word" },
+                { "enforceNodeAllocatable: [pods, some]", "enforceNodeAllocatable: holds a value that is not one of none, pods" },
                 { "kubeReserved: {cpu: 1}", "kubeReserved[cpu]: must be text" },
                 { "kubeReserved: {cpu: '1', gpu: '1'}", "kubeReserved[gpu]: is not one of the resources" },
                 { "systemReserved: {memory: 1GB}", "systemReserved[memory]: must be a quantity" },
@@ -980,9 +980,9 @@ TEST(settings_that_kubelet_refuses) {
                 { "tlsMinVersion: '1.2'", "tlsMinVersion: is not one of VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13" },
                 { "{imageGCHighThresholdPercent: 70, imageGCLowThresholdPercent: 80}", "imageGCLowThresholdPercent: imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (default: 80" },
                 { "imageGCHighThresholdPercent: 80", "spec.kubelet.config.imageGCHighThresholdPercent: imageGCLow" },
-                { "{serializeImagePulls: true, maxParallelImagePulls: 5}", "a, line 7: spec.kubelet.config.maxParallelImagePulls: must be 1 where serializeImagePulls is true; otherwise" },
+                { "{serializeImagePulls: true, maxParallelImagePulls: 5}", "a, line 7: spec.kubelet.config.maxParallelImagePulls: must be 1 if serializeImagePulls is true; otherwise" },
                 { "{shutdownGracePeriod: 59s, shutdownGracePeriodCriticalPods: 1m}", "shutdownGracePeriodCriticalPods: must not be longer" },
-                { "enforceNodeAllocatable: [pods, none]", "enforceNodeAllocatable: cannot hold another word" }, { "cgroupsPerQOS: false", "cgroupsPerQOS: must be true unless" },
+                { "enforceNodeAllocatable: [pods, none]", "enforceNodeAllocatable: must not list another value" }, { "cgroupsPerQOS: false", "cgroupsPerQOS: must be true unless" },
                 { "logging: {format: xml}", "logging.format: is not one of text, json" }, { "authorization: {mode: RBAC}", "authorization.mode: is not one of" },
                 { "kind: KubeletConfig", "spec.kubelet.config.kind: is not one of KubeletConfiguration" }, { "apiVersion: kubelet.config.k8s.io/v1", "apiVersion: is not one of kubelet.config.k8s.io/v1beta1" },
         };

@@ -90,9 +90,9 @@ TEST(verdicts) {
                 BAD("2.4.2", "[plugins.'io.containerd.shim.v1.manager']\nsocket_dir = 'x'", "plugins.io.containerd.shim.v1.manager.socket_dir", "an absolute path"),
                 /* registries */
                 GOOD("2.1.9", "[" I3 ".registry.mirrors.'docker.io']\nendpoint = ['https://m']"), GOOD("1.7.24", "[" P2 ".registry.configs.x.tls]\ninsecure_skip_verify = true"),
-                BAD("2.1.9", "[" I3 ".registry]\nconfig_path = '/a'\nmirrors.x.endpoint = ['https://m']", IMAGES "registry.mirrors", "beside config_path"),
-                BAD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.x.tls = {}", CRI "registry.configs.x.tls", "beside config_path"),
-                BAD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.'https://u:p@r'.tls = {}", CRI "registry.configs.https://(hidden)@r.tls", "beside config_path"),
+                BAD("2.1.9", "[" I3 ".registry]\nconfig_path = '/a'\nmirrors.x.endpoint = ['https://m']", IMAGES "registry.mirrors", "with config_path"),
+                BAD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.x.tls = {}", CRI "registry.configs.x.tls", "with config_path"),
+                BAD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.'https://u:p@r'.tls = {}", CRI "registry.configs.https://(hidden)@r.tls", "with config_path"),
                 BAD("2.1.9", "[grpc]\naddress = '/run/" LONG "12.sock'", "grpc.address", "98 bytes"), GOOD("2.1.9", "[grpc]\naddress = '/run/" LONG "1.sock'"),
                 GOOD("2.1.9", "[grpc]\naddress = '/run/" LONG "1234567.sock'\n[ttrpc]\naddress = '/run/x'"), BAD("1.7.24", "[ttrpc]\naddress = '/run/" LONG "12345678.sock'", "ttrpc.address", "104 bytes"),
                 BAD("2.1.9", "[debug]\naddress = '/run/" LONG "12345678.sock'", "debug.address", "104 bytes"), BAD("2.1.9", "[cgroup]\npath = 'x'", "cgroup.path", "absolute path"),
@@ -108,7 +108,7 @@ TEST(verdicts) {
                 BAD("2.1.9", "[" R3 ".containerd.runtimes.runc]\nsnapshotter = 'stargz'", RUNTIME "containerd.runtimes.runc.snapshotter", "no pod of this runtime starts"),
                 BAD("2.1.9", "[" R3 ".containerd.runtimes.runc]\nprivileged_without_host_devices_all_devices_allowed = true", RUNTIME "containerd.runtimes.runc.privileged_without_host_devices_all_devices_allowed", "needs"),
                 BAD("2.1.9", "[" R3 ".containerd.runtimes.runc]\nio_type = 'pipe'", RUNTIME "containerd.runtimes.runc.io_type", "fifo, streaming"),
-                BAD("2.1.9", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']", RUNTIME "cni.bin_dir", "beside bin_dirs"), GOOD("2.1.9", "[" R3 ".cni]\nbin_dir = '/a'"), GOOD("2.4.2", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']"),
+                BAD("2.1.9", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']", RUNTIME "cni.bin_dir", "with bin_dirs"), GOOD("2.1.9", "[" R3 ".cni]\nbin_dir = '/a'"), GOOD("2.4.2", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']"),
                 GOOD("2.1.9", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/b']"), GOOD("2.1.9", "version = 2\n[" P2 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']"),
                 BAD("2.1.9", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ snapshotter = 'x' }]", "plugins.io.containerd.transfer.v1.local.unpack_config[0].snapshotter", "snapshotter"),
                 BAD("2.1.9", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ differ = 'x' }]", "plugins.io.containerd.transfer.v1.local.unpack_config[0].differ", "differ"),
@@ -206,7 +206,7 @@ TEST(a_fault_as_nodeadm) {
         sample_plan(&s);
         ASSERT_CONTAINS(sample_file(&s, "/etc/containerd/config.toml")->file.content, "config_path = '/etc/containerd/certs.d:/etc/docker/certs.d'");
         ASSERT_CONTAINS(sample_file(&s, "/etc/kubernetes/kubelet/config.json")->file.content, "unix:///run/containerd/containerd.sock");
-        ASSERT_CONTAINS(said_at(&s, OF(IMAGES "registry.mirrors"), CAUSE_NONE), "beside config_path");
+        ASSERT_CONTAINS(said_at(&s, OF(IMAGES "registry.mirrors"), CAUSE_NONE), "with config_path");
         ASSERT_CONTAINS(said_at(&s, OF("grpc.address"), CAUSE_NONE), "differs from the socket that kubelet uses");
 }
 

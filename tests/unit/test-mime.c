@@ -102,8 +102,8 @@ TEST(m3_where_headers_end) {
 
 /* As Python's email package does with each of these: whether it has a header of the line. */
 TEST(m3_a_missing_blank_line_and_what_cloud_init_makes_of_it) {
-#define LOST  "a blank line is missing in front of this: cloud-init takes it for headers"
-#define READ  "a blank line is missing in front of this: cloud-init reads it"
+#define LOST  "a blank line is missing above this line: cloud-init takes the line for a header"
+#define READ  "a blank line is missing above this line: cloud-init reads it"
         static const struct { const char *text, *says; } cases[] = {
                 { OURS "apiVersion: x\nkind: y", LOST }, { OURS "spec:\n  a: b", LOST }, { OURS "'kind': x", LOST }, { OURS "{\"kind\": 1}", LOST },
                 { OURS "# text", READ }, { OURS "- a: b", READ }, { OURS "{ \"kind\": 1}", READ },

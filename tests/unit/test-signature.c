@@ -386,7 +386,7 @@ TEST(others_may_not_write) {
         const char *const paths[] = { "/etc", "/etc/nodestrap", TRUSTED_DIR, TRUSTED_DIR "/a.pub" };
         write_key(&f, TRUSTED_DIR "/a.pub");
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-                _free_ char *text = xasprintf("trusted: %s may be written by others", paths[i]);
+                _free_ char *text = xasprintf("trusted: %s is writable by users other than root", paths[i]);
                 mode_t mode = i + 1 == ARRAY_SIZE(paths) ? 0644 : 0755;
                 change_mode(&f, paths[i], mode | 020);
                 ASSERT_DISTRUSTED(&f, text);
@@ -480,7 +480,7 @@ TEST(bound) {
         s.cluster = (char *)"other";
         ASSERT_ERROR(check(&f, &s), EKEYREJECTED);
         ASSERT_EQ(f.diag.items[0].cause, CAUSE_BINDING);
-        ASSERT_CONTAINS(f.diag.items[0].text, "is signed for cluster other, and this is demo");
+        ASSERT_CONTAINS(f.diag.items[0].text, "is signed for cluster other, but this is demo");
         s.cluster = NULL;
         s.account = (char *)"123456789012";
         ASSERT_ERROR(check(&f, &s), ENOKEY);

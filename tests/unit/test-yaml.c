@@ -280,7 +280,7 @@ TEST(l1_nodes) {
         _cleanup_(parsed_done) Parsed p = parse(most);
         ASSERT_OK(p.r);
         ASSERT_EQ(p.documents.items[0].root->n, 9999);
-        ASSERT_REFUSED(more, E2BIG, CAUSE_LIMIT, "line 10000: this document passes the limit of 10000 nodes");
+        ASSERT_REFUSED(more, E2BIG, CAUSE_LIMIT, "line 10000: this document exceeds the limit of 10000 nodes");
 }
 
 TEST(l1_aliases) {
