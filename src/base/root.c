@@ -190,7 +190,7 @@ char *root_dead_link(const Root *r, const char *path) {
                 _free_ char *part = xstrndup(path, (size_t)(end - path)), *target = NULL;
                 found = root_exists(r, part) == 0 ? root_read_link(r, part, &target) : 0;
                 if (target)
-                        return xasprintf("%s is a link to %s, which is not there", part, target);
+                        return xasprintf("%s is a link to %s, which does not exist", part, target);
         }
         return NULL;
 }

@@ -190,7 +190,7 @@ static int run(char *const *argv, int in, bool joined, int (*call)(void *), void
 
 const char *kill_hint(int signal) {
         return signal != SIGKILL ? ""
-                                 : ", by a user, or by the kernel without free memory (see journalctl -k -g "
+                                 : ", by a user, or by the kernel when memory ran out (see journalctl -k -g "
                                    "'oom|out of memory')";
 }
 

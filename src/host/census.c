@@ -72,8 +72,8 @@ static void count_part(Host *h, PartKind kind, unsigned expected, const char *by
             xasprintf("%zu of %u %s %s missing (%s): %s%s; %s", lack, expected,
                       expected == 1 ? part->one : part->many, lack == 1 ? "is" : "are", by,
                       named  ? ""
-                      : have ? "only there are "
-                             : "none is there",
+                      : have ? "present: "
+                             : "none is present",
                       list, part->advice));
 }
 
@@ -105,7 +105,7 @@ static void count_stores(const Config *config, Host *h) {
                       config->instance.storage.expected_disks ? "spec.instance.localStorage.expectedDisks"
                       : h->type && h->type->disks == (int)expected ? h->type->name
                                                                    : host_expected_by(config, h),
-                      have ? "only there are " : "none is there", list));
+                      have ? "present: " : "none is present", list));
 }
 
 /* Nodes without CPUs are GPU memory; a kernel without nodes tells nothing. */
@@ -119,8 +119,8 @@ static void count_numa_nodes(Host *h, const InstanceType *t) {
         if (!t || have == 0 || t->numa_nodes < 0 || have >= (unsigned)t->numa_nodes)
                 return;
         add(h, CAUSE_NUMA,
-            xasprintf("%u of %d NUMA nodes with CPUs %s missing (%s): only there is node %s, with %u CPUs; "
-                      "if the kernel runs without numa=off, " ADVICE,
+            xasprintf("%u of %d NUMA nodes with CPUs %s missing (%s): present: node %s, with %u CPUs; if the "
+                      "kernel runs without numa=off, " ADVICE,
                       (unsigned)t->numa_nodes - have, t->numa_nodes,
                       t->numa_nodes - (int)have == 1 ? "is" : "are", t->name, list, h->cpus));
 }

@@ -109,7 +109,7 @@ static char *why_foreign(int fd, const struct stat *top, const struct stat *st) 
         bool acl = st->st_mode & S_IWGRP && getxattr(path, "system.posix_acl_access", NULL, 0) > 0,
              group = st->st_mode & S_IWGRP && st->st_gid != 0 && st->st_gid != top->st_gid;
         return acl || group || st->st_mode & S_IWOTH
-                       ? xasprintf("can be written by others than root (mode %04o%s)",
+                       ? xasprintf("is writable by users other than root (mode %04o%s)",
                                    (unsigned)st->st_mode & 07777, acl ? "; getfacl shows who" : "")
                        : NULL;
 }

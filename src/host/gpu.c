@@ -19,7 +19,7 @@ DEFINE_STRING_TABLE(gpu_class, GpuClass, "none", "tray", "nvswitch", "nvlink5", 
 /* For "its devices show …". */
 static const char class_shows[][76] = {
         [GPU_CLASS_NONE]     = "no NVIDIA GPU",
-        [GPU_CLASS_TRAY]     = "GPUs whose NVLink switches are the rack's",
+        [GPU_CLASS_TRAY]     = "GPUs with NVLink switches in the rack",
         [GPU_CLASS_NVSWITCH] = "GPUs behind NVSwitches on the PCI bus",
         [GPU_CLASS_NVLINK5]  = "GPUs behind NVLink 5 switches with ConnectX functions that lead to them",
         [GPU_CLASS_SINGLE]   = "GPUs that no switch connects",
@@ -135,12 +135,12 @@ static char *class_wanted(const Host *h, GpuClass *ret) {
 /* The missing devices, if known. */
 static const char *missing_devices(const Host *h, GpuClass wanted, const char *unread) {
         if (wanted == GPU_CLASS_NVSWITCH)
-                return "no NVIDIA bridge of class 0680 is there";
+                return "the PCI bus has no NVIDIA bridge of class 0680";
         if (wanted != GPU_CLASS_NVLINK5)
                 return "one of the two is wrong";
         return unread ?: count_devices(h, pci_is_connectx) > 0
                                  ? "no ConnectX function (15b3) has SW_MNG in its vital product data"
-                                 : "no ConnectX function (15b3) is there";
+                                 : "the PCI bus has no ConnectX function (15b3)";
 }
 
 /* Some images cannot read vital product data: then type and number decide, and the fabric gate proves it. */
@@ -149,8 +149,8 @@ static bool takes_for_bridges(Host *h, GpuClass wanted, const char *who, const U
         if (wanted != GPU_CLASS_NVLINK5 || g->class != GPU_CLASS_SINGLE || !g->model ||
             unread->bridges < MAX(g->model->switches, 1U))
                 return false;
-        g->unread = xasprintf("%s; as %s has %u functions 15b3:1021 of class 0207, they count as ways to its "
-                              "NVLink 5 switches until the fabric gate decides",
+        g->unread = xasprintf("%s; as %s has %u functions 15b3:1021 of class 0207, nodestrap assumes that "
+                              "they lead to its NVLink 5 switches, until the fabric gate decides",
                               unread->text, who, unread->bridges);
         return true;
 }
@@ -221,7 +221,7 @@ static int read_mig_default(const Root *root, const Config *config, Gpus *g, Dia
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
-                return fact_error(diag, r, MIG_DEFAULTS, "the division of the GPUs is not known");
+                return fact_error(diag, r, MIG_DEFAULTS, "the MIG partitions of the GPUs are not known");
         r = assignment_in_shell(text, "MIG_PARTITION", &g->mig_default);
         if (r < 0)
                 return fact_error(

@@ -13,7 +13,7 @@
 int fact_error(Diag *diag, int r, const char *path, const char *meaning) {
         bool nonsense = r == -EINVAL || r == -ERANGE || r == -ENODATA || r == -EBADMSG;
         return diag_error_in(diag, r, CAUSE_FACTS, path, "%s: %s",
-                             nonsense ? "its content makes no sense" : strerror(-r), meaning);
+                             nonsense ? "its content is not valid" : strerror(-r), meaning);
 }
 
 /* No plan depends on these names, so they may be missing. */

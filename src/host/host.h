@@ -64,7 +64,7 @@ typedef struct Directory {
         uint64_t bytes;
         uint64_t used;                  /* used on its file system: an upper bound */
         uint64_t size;                  /* of that file system; 0: not on this machine */
-        /* "/tmp can be written by others than root (mode 1777)": the first such one on the way; or NULL */
+        /* "/tmp is writable by users other than root (mode 1777)": the first such one on the way; or NULL */
         char *foreign;
         bool foreign_itself;            /* and that is this one */
 } Directory;

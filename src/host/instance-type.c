@@ -130,9 +130,9 @@ static const char *learn(json_t *item, Learned *l, json_error_t *e) {
         v[MIB] /= 1024;
         v[GPU_MIB] = 0;
         if (strlen(name) >= sizeof l->type.name || ANY(n, v, _N, *n < 0 || *n > INT16_MAX))
-                return "a number or a name in it makes no sense";
+                return "a number or a name in it is not valid";
         if (nvidia && !m)
-                return "no table has this GPU";
+                return "nodestrap does not know this GPU";
         InstanceType *t = &l->type;
         *t = (InstanceType){ .vcpus = (uint16_t)v[CPUS], .memory_gib = (uint16_t)v[MIB],
                              .gpus = (uint16_t)(m ? v[GPUS] : 0), .network_cards = (int16_t)v[CARDS],

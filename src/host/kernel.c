@@ -35,7 +35,7 @@ void kernel_done(KernelState *k) {
 }
 
 char *kernel_swap_fault(const KernelState *k) {
-        return k->swap ? xasprintf("kubelet does not start where there is swap (%s, in /proc/swaps): "
+        return k->swap ? xasprintf("kubelet does not start with swap (%s, in /proc/swaps): "
                                    "failSwapOn is true; swapoff -a and remove it from /etc/fstab, or set "
                                    "spec.kubelet.config.failSwapOn: false",
                                    k->swap)
@@ -53,7 +53,7 @@ char *kernel_settings_fault(const KernelState *k, const bool *given) {
                          kubelet_tunables[i].value);
         }
         return t.size > 0 ? xasprintf("kubelet does not start with these kernel settings (%s): "
-                                      "protectKernelDefaults wants others; set them by a file in "
+                                      "protectKernelDefaults requires others; set them by a file in "
                                       "/etc/sysctl.d, or in spec.instance.sysctl",
                                       t.data)
                           : NULL;

@@ -88,7 +88,7 @@ int mounts_read(FILE *file, Storage *s, Diag *diag) {
                 return diag_error_at(
                         diag, -EBADMSG, CAUSE_FACTS,
                         &(Position){ .source = MOUNTINFO, .line = (unsigned)bad_line }, NULL,
-                        "this line is not a mount of proc(5); the mounts are not known");
+                        "this line does not have the format of proc(5), so the mounts are not known");
         return r < 0 ? fact_error(diag, r, MOUNTINFO, "the mounts are not known") : 0;
 }
 

@@ -81,7 +81,7 @@ int detect_nics(const Root *root, Host *h, Diag *diag) {
                 }
                 if (attempt == ATTEMPTS)
                         return fact_error(diag, r, NET,
-                                          "interfaces come and go, or are renamed, all the time");
+                                          "the interfaces did not stop changing while nodestrap read them");
                 nics_clear(h);
         }
 }

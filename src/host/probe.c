@@ -96,7 +96,8 @@ static void probe_start(const Root *root, int fd, char *path, size_t device) {
         pthread_t thread;
         *p = (Probe){ root, path, device, fd };
         int r = -pthread_create(&thread, NULL, probe_run, p);
-        _free_ char *error = r < 0 ? xasprintf("no thread to look at %s: %s", path, strerror(-r)) : NULL;
+        _free_ char *error = r < 0 ? xasprintf("cannot start a thread to examine %s: %s", path, strerror(-r))
+                                    : NULL;
         if (error)
                 answer_send(fd, (Answer){ .device = device, .result = r, .cause = CAUSE_INTERNAL }, error);
 }
@@ -207,7 +208,7 @@ int prober_take(Prober *p, Probed *all, size_t n, Diag *diag) {
         return r == -EINTR || r >= 0
                        ? 0
                        : diag_error(diag, r, CAUSE_INTERNAL,
-                                    "the process that looks at the disks has ended without an answer: %s",
+                                    "the process that examines the disks exited without an answer: %s",
                                     strerror(-r));
 }
 

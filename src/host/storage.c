@@ -132,7 +132,7 @@ static int cannot_look(Storage *s, int r, const char *path) {
         else if (startswith(path, "/dev/"))
                 s->not_looked = xstrdup("only root can read disks");
         else
-                s->not_looked = xasprintf("only root can look into %s", path);
+                s->not_looked = xasprintf("only root can read %s", path);
         return r;
 }
 

@@ -136,7 +136,7 @@ static int program_exists(const Root *root, const char *path, Diag *diag) {
 static int file_exists(const Root *root, const char *path, const char *consequence, Diag *diag) {
         int runs = program_exists(root, path, diag), there = runs == 0 ? root_exists(root, path) : runs;
         if (runs == 0 && there > 0)
-                diag_warn_at(diag, "not-executable", NULL, path, "is there and cannot be executed, %s",
+                diag_warn_at(diag, "not-executable", NULL, path, "exists but is not executable, %s",
                              consequence);
         return there;
 }
@@ -151,8 +151,8 @@ static int detect_provider(const Root *root, Host *h, Diag *diag) {
         if (root_list(root, path, &names) >= 0)
                 why = "it is a directory instead of the program";
         else
-                r = file_exists(root, path, "so kubelet cannot pull from private ECR registries, and newer "
-                                            "ones do not start at all: chmod 0755", diag);
+                r = file_exists(root, path, "so kubelet cannot pull from private ECR registries, and a newer "
+                                            "kubelet does not start: chmod 0755", diag);
         if (r == 0 && named)
                 return diag_error_at(diag, -ENOENT, CAUSE_FACTS, NULL, "ECR_CREDENTIAL_PROVIDER_BIN_PATH",
                                      "%s, and kubelet cannot pull from ECR without it; correct or unset the "

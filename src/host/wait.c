@@ -76,8 +76,8 @@ static bool udev_knows_all(const Root *root, const Disk *d) {
 static int look_for_stores(const Root *root, const Wanted *w, const Host *h, Look *l, Diag *diag) {
         _strv_ char **controllers = NULL;
         size_t there = 0, pending = 0;
-        int r = list_optional(root, "/sys/class/nvme", &controllers, "the disks to come are not known",
-                              diag);
+        int r = list_optional(root, "/sys/class/nvme", &controllers,
+                              "the disks that are still missing are not known", diag);
         STRV_FOREACH(c, controllers)
                 pending += is_pending(root, *c);
         for (const Disk *d = h->disks; r >= 0 && d < h->disks + h->n_disks; d++)
@@ -123,13 +123,13 @@ static void tell(const Look *l, uint64_t left_usec) {
         size_t there = strv_length(l->stores);
 
         if (there < l->wanted)
-                log_info("Waiting for instance stores: %zu of %zu are there%s%s%s; giving up in %llu s",
+                log_info("Waiting for instance stores: found %zu of %zu%s%s%s; giving up in %llu s",
                          there, l->wanted, open, names, close, seconds);
         else if (l->missing)
                 log_info("Waiting for EBS volumes that are not attached yet: %s; giving up in %llu s",
                          missing, seconds);
         else
-                log_info("Waiting for udev, which is not done with the disks yet%s%s%s; giving up in %llu s",
+                log_info("Waiting for udev, which still examines the disks%s%s%s; giving up in %llu s",
                          open, names, close, seconds);
 }
 
@@ -145,7 +145,7 @@ static int sleep_until(int fd, uint64_t until) {
 static int wait_failed(Diag *diag, int r) {
         if (r == -EINTR)
                 return diag_error(diag, r, CAUSE_INTERRUPTED,
-                                  "stopped by %s while it waited for disks; nothing was changed",
+                                  "stopped by %s while waiting for disks; nothing was changed",
                                   stop_name(stop_signal()));
         return fact_error(diag, r, UDEV_DIR,
                           "cannot watch udev, and disks are missing; is fs.inotify.max_user_instances used "

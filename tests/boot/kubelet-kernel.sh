@@ -15,14 +15,14 @@ fails_with() { init "--skip config"; is $? 50 && says "$1"; }
 plans() { sh -c "nodestrap plan $(sources) --output json" | grep -E -- "$1"; }
 never_started() { is "$(property kubelet ExecMainStartTimestampMonotonic)" 0; }
 
-swap='kubelet does not start where there is swap \(/dev/zram0, in /proc/swaps\): failSwapOn is true; swapoff -a and remove it from /etc/fstab, or set spec\.kubelet\.config\.failSwapOn: false'
+swap='kubelet does not start with swap \(/dev/zram0, in /proc/swaps\): failSwapOn is true; swapoff -a and remove it from /etc/fstab, or set spec\.kubelet\.config\.failSwapOn: false'
 try "the run phase exits with 50" exited nodestrap-run 50
 try "the root cause is the last line" in_journal "^nodestrap: failed \(50 EUNIT\) at start-unit:kubelet\.service: $swap"
 try "kubelet was never started" never_started
 try "a plan warns of it" plans "\"$swap\""
 head -n 1 /vmtest/kernel/swaps >none; cat none >/vmtest/kernel/swaps
 echo 0 >/vmtest/kernel/sys/kernel/panic; echo 2 >/vmtest/kernel/sys/vm/overcommit_memory
-settings='kubelet does not start with these kernel settings \(vm\.overcommit_memory is 2 and not 1, kernel\.panic is 0 and not 10\): protectKernelDefaults wants others; set them by a file in /etc/sysctl\.d, or in spec\.instance\.sysctl'
+settings='kubelet does not start with these kernel settings \(vm\.overcommit_memory is 2 and not 1, kernel\.panic is 0 and not 10\): protectKernelDefaults requires others; set them by a file in /etc/sysctl\.d, or in spec\.instance\.sysctl'
 try "a plan warns of settings" plans "\"$settings\""
 try "without swap the settings are told" fails_with "failed \(50 EUNIT\) at start-unit:kubelet\.service: $settings"
 try "and kubelet was still never started" never_started

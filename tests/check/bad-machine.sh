@@ -76,7 +76,7 @@ ok 'no versions: the second' says 'error: the version of containerd is not known
 echo unknown | tee "$root/etc/eks/kubelet-version.txt" >"$root/etc/eks/containerd-version.txt"
 init
 ok 'versions that are none' fails 20 EFACTS detect
-ok 'versions that are none: the file is named' says_last '/etc/eks/kubelet-version.txt: its content makes no sense: it has no version such as 1.33.4'
+ok 'versions that are none: the file is named' says_last '/etc/eks/kubelet-version.txt: its content is not valid: it has no version such as 1.33.4'
 
 # SIGTERM: interrupted WORDS OPTION... starts init, waits for these words, and stops it.
 settled

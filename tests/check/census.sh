@@ -39,7 +39,7 @@ missed() { # CODE NAME KNOWN
         facts && text=$(missing) || return
         [ "$1" = ENUMA ] || ! nvidia_left || id | cmp - "$tmp/id" || { echo "without $2 it is another plan"; return 1; }
         [[ $text = "$1 1 of "* && $text != *$'\n'* ]] &&
-                if [ "$3" = known ]; then [[ $text = *": $2; "* ]]; else [[ $text = *": only there "* || $text = *": none is there"* ]] && [[ $text != *"$2"* ]]; fi ||
+                if [ "$3" = known ]; then [[ $text = *": $2; "* ]]; else [[ $text = *": present: "* || $text = *": none is present"* ]] && [[ $text != *"$2"* ]]; fi ||
                 { echo "without $2: $text"; false; }
 }
 without() { # CODE KNOWN PATH...: each of them
@@ -116,8 +116,8 @@ classed() { facts && [ "$(fact class)" = "$1" ] && ! missing | grep -F EGPUCLASS
 
 fresh p5-48xlarge; ask_for 0 0
 functions 10DE:22A3 | xargs rm -r
-ok 'eight H100 without a switch are not eight single ones' doubted nvswitch 'no NVIDIA bridge of class 0680 is there'
-four() { missing | grep -qF 'ENVSWITCH 4 of 4 NVSwitches are missing (p5.48xlarge): none is there'; }
+ok 'eight H100 without a switch are not eight single ones' doubted nvswitch 'the PCI bus has no NVIDIA bridge of class 0680'
+four() { missing | grep -qF 'ENVSWITCH 4 of 4 NVSwitches are missing (p5.48xlarge): none is present'; }
 ok 'and the switches are missed' four
 type_is p5.4xlarge
 ok 'but a p5.4xlarge has none' classed single
@@ -157,7 +157,7 @@ ok 'one way to the switches is enough to know the class, wherever its mark stand
 { head -c 32768 /dev/zero; echo SW_MNG; } >"$pci/0000:73:00.0/vpd"
 ok 'but not behind the end of the data' doubted nvlink5 '0000:74:00.0/vpd cannot be read'
 functions 15B3:.... | xargs rm -r
-ok 'and with no ConnectX at all' doubted nvlink5 'no ConnectX function (15b3) is there'
+ok 'and with no ConnectX at all' doubted nvlink5 'the PCI bus has no ConnectX function (15b3)'
 type_is x9.48xlarge
 ok 'also on a type that nobody knows' doubted nvlink5 'a machine of 8 b200'
 
@@ -177,12 +177,12 @@ ok 'and a GPU where none should be' doubted none 'should have no NVIDIA GPU'
 # ---- what is asked for ----
 fresh p4d-24xlarge; ask_for 8 0
 some() { facts && missing | grep -qF "$1" || { missing; false; }; }
-ok 'as many EFA devices as the configuration says' some 'EEFA 4 of 8 EFA devices are missing (spec.instance.network.efa.expectedDevices): only there are 0000:10:1b.0, 0000:20:1b.0, 0000:90:1b.0, 0000:a0:1b.0;'
+ok 'as many EFA devices as the configuration says' some 'EEFA 4 of 8 EFA devices are missing (spec.instance.network.efa.expectedDevices): present: 0000:10:1b.0, 0000:20:1b.0, 0000:90:1b.0, 0000:a0:1b.0;'
 sed -i 's/{expectedDevices/{mode: "off", expectedDevices/' "$root/userdata"
 nothing() { facts && [ -z "$(missing)" ]; }
 ok 'but none where EFA is off' nothing
 ask_for 0 9
-ok 'and as many disks' some 'EDISKS 1 of 9 instance stores is missing (spec.instance.localStorage.expectedDisks): only there are nvme1n1 (AWS1Anvme1n1), '
+ok 'and as many disks' some 'EDISKS 1 of 9 instance stores is missing (spec.instance.localStorage.expectedDisks): present: nvme1n1 (AWS1Anvme1n1), '
 ask_for 0 7
 ok 'fewer than there are are enough' nothing
 rm -r "$root"/sys/block/nvme[12]n1

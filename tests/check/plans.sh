@@ -163,7 +163,7 @@ lab=$tmp/lost-p5-48xlarge; mkdir -p "$lab"/etc/systemd/system/kubelet.service.d 
 printf '[Service]\nEnvironmentFile=/etc/eks/kubelet/environment\nExecStart=/usr/bin/kubelet $NODEADM_KUBELET_ARGS\n' >"$lab/etc/systemd/system/kubelet.service"
 warned() { "$nodestrap" plan --root "$lab" -c file:///node.yaml --output json "$@" 2>"$tmp/err" |
         of '"; ".join("%s %s" % (w["code"], w["text"]) for w in plan["warnings"] if w["code"] in ("unit-reads", "dead-link"))'; }
-dead='dead-link /var/lib/containerd is a link to /mnt/gone, which is not there, so no daemon can write there: make the directory, or remove the link'
+dead='dead-link /var/lib/containerd is a link to /mnt/gone, which does not exist, so no daemon can write there: make the directory, or remove the link'
 ok "a link whose target is gone is named" same "$dead" "$(warned)"
 printf '[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --config=/etc/x\n' >"$lab/etc/systemd/system/kubelet.service.d/lab.conf"
 reads='unit-reads /etc/systemd/system/kubelet.service.d/lab.conf starts kubelet without $NODEADM_KUBELET_ARGS'

@@ -95,9 +95,9 @@ ok "a place that would move to itself" refused '{strategy: RAID0, mountPath: /va
 echo "30 22 0:40 / /mnt/ro ro - tmpfs tmpfs ro" >>"$root/proc/self/mountinfo"; mkdir "$root/mnt/ro"
 ok "a read-only file system" refused '{strategy: RAID0, mountPath: /mnt/ro}' EMOUNT '/mnt/ro/0 cannot be made on a read-only file system'
 mkdir -p "$root/tmp" "$root/srv/open/x"; chmod 1777 "$root/tmp"; chmod 757 "$root/srv/open"; ln -s ../srv/open/x "$root/mnt/through"
-ok "a mountPath below a directory that others may write" refused '{strategy: RAID0, mountPath: /srv/open/new/disks}' EMOUNT 'mountPath: /srv/open can be written by others than root (mode 0757): a user who can write there could redirect /srv/open/new/disks, and root would write elsewhere'
-ok "also where each owns what is his" refused '{strategy: Mount, mountPath: /tmp/disks}' EMOUNT '/tmp can be written by others than root (mode 1777)'
-ok "also where a link leads there" refused '{strategy: RAID0, mountPath: /mnt/through/disks}' EMOUNT '/srv/open can be written by others than root'
+ok "a mountPath below a directory that others may write" refused '{strategy: RAID0, mountPath: /srv/open/new/disks}' EMOUNT 'mountPath: /srv/open is writable by users other than root (mode 0757): a user who can write there could redirect /srv/open/new/disks, and root would write elsewhere'
+ok "also where each owns what is his" refused '{strategy: Mount, mountPath: /tmp/disks}' EMOUNT '/tmp is writable by users other than root (mode 1777)'
+ok "also where a link leads there" refused '{strategy: RAID0, mountPath: /mnt/through/disks}' EMOUNT '/srv/open is writable by users other than root'
 [ "$(id -u)" != 0 ] || { mkdir -p "$root/srv/home"; chown 1000 "$root/srv/home"; ok "a mountPath in a directory of somebody's" refused "{strategy: RAID0, mountPath: /srv/home}" EMOUNT "/srv/home belongs to user 1000"; }
 ok "a mountPath below /proc" refused '{strategy: RAID0, mountPath: /proc/x}' EMOUNT 'spec.instance.localStorage.mountPath: /proc/x lies in /proc'
 ok "is a valid configuration" "$nodestrap" config check --root "$root" -c file:///node.yaml

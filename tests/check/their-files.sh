@@ -38,6 +38,6 @@ try "without the file it is not known" says 'does not know the instance type "p9
 try "another file" says 'template-data.json: is not an answer of aws ec2' plan -c nodeclass.yaml --instance-type-file template-data.json
 try "no file" says 'nothing: cannot be read' plan -c nodeclass.yaml --instance-type-file nothing
 sed 's/"H200"/"X1"/' types.txt >"$W/gpu.json"; sed 's/"DefaultVCpus": 192/"DefaultVCpus": "many"/' types.txt >"$W/number.json"
-try "a GPU that no table has" says 'InstanceTypes[0]: no table has this GPU' plan -c nodeclass.yaml --instance-type-file "$W/gpu.json"
+try "a GPU that no table has" says 'InstanceTypes[0]: nodestrap does not know this GPU' plan -c nodeclass.yaml --instance-type-file "$W/gpu.json"
 try "a text for a number" says 'InstanceTypes[0]: Expected integer' plan -c nodeclass.yaml --instance-type-file "$W/number.json"
 echo "1..$n"; exit $bad

@@ -48,7 +48,7 @@ try "without swap a plan says nothing" is_silent ''
 try "a containerd answers" within 60 answers
 try "and kubelet goes on" ends_with "$further"
 echo '/dev/zram0 partition 1048572 0 100' >>kernel/swaps
-try "with swap a plan says that kubelet does not start" warns '' '"kubelet does not start where there is swap \(/dev/zram0, in /proc/swaps\)'
+try "with swap a plan says that kubelet does not start" warns '' '"kubelet does not start with swap \(/dev/zram0, in /proc/swaps\)'
 try "and kubelet ends at it" ends_with '"command failed" err="failed to run Kubelet: running with swap on is not supported'
 try "with failSwapOn: false a plan says nothing" is_silent ', failSwapOn: false'
 try "and kubelet goes on" ends_with "$further"

@@ -377,7 +377,7 @@ TEST(a_directory_that_is_a_link_to_nowhere_is_named) {
         ASSERT_EQ(symlink("/gone", link), 0);
         add(&b, ACTION_WRITE_FILE, "/kubelet/kubeconfig", "x");
         ASSERT_TRUE(apply(&b) < 0);
-        ASSERT_CONTAINS(b.results.items[0].text, "/kubelet is a link to /gone, which is not there; make that directory");
+        ASSERT_CONTAINS(b.results.items[0].text, "/kubelet is a link to /gone, which does not exist; make that directory");
 }
 
 /* ---- the manifest ---- */

@@ -367,7 +367,7 @@ static void put_file(Run *r, const char *path, mode_t mode) {
 static bool warned_of(const Run *r, const char *path) {
         for (size_t i = 0; i < r->diag.n; i++) {
                 _free_ char *text = diagnostic_format(&r->diag.items[i]);
-                if (r->diag.items[i].warning && strstr(text, path) && strstr(text, "cannot be executed"))
+                if (r->diag.items[i].warning && strstr(text, path) && strstr(text, "is not executable"))
                         return true;
         }
         return false;
@@ -515,13 +515,13 @@ TEST(links_in_the_place_of_what_daemons_keep) {
         run_write(&r, "/etc/eks/containerd-version.txt", "2.1.5\n");
         run_ok(&r);
         ASSERT_EQ(strv_length(r.host->dead_links), 1);
-        ASSERT_STREQ(r.host->dead_links[0], "/var/lib/containerd is a link to /mnt/gone, which is not there");
+        ASSERT_STREQ(r.host->dead_links[0], "/var/lib/containerd is a link to /mnt/gone, which does not exist");
         char flag[] = "--root-dir=/data/kubelet";
         r.config.kubelet.flags = (char *[]){ flag, NULL };
         r.host = host_free(r.host);
         run_ok(&r);
         ASSERT_EQ(strv_length(r.host->dead_links), 2);
-        ASSERT_STREQ(r.host->dead_links[0], "/data is a link to nowhere, which is not there");
+        ASSERT_STREQ(r.host->dead_links[0], "/data is a link to nowhere, which does not exist");
 }
 
 static void detect_units(Run *r, char ***ret) {
@@ -1013,7 +1013,7 @@ TEST(damaged_files_are_errors_with_their_path) {
         for (size_t i = 0; i < ARRAY_SIZE(damage); i++) {
                 RUN(r, "m5-large");
                 run_write(&r, damage[i].path, damage[i].text);
-                run_fails(&r, CAUSE_FACTS, damage[i].path, "no sense");
+                run_fails(&r, CAUSE_FACTS, damage[i].path, "not valid");
         }
 }
 
@@ -1200,8 +1200,8 @@ TEST(a_type_of_an_answer_of_ec2) {
         }
         static const struct { const char *text, *why; } bad[] = {
                 { "", "is not an answer" }, { "{}", "is not an answer" }, { "{\"InstanceTypes\": []}", "is not an answer" },
-                { "{\"InstanceTypes\": [1]}", "InstanceTypes[0]: " }, { TYPE("X1", "8", "1"), "no table has this GPU" },
-                { TYPE("H100", "-1", "1"), "makes no sense" }, { TYPE("H100", "99999999", "1"), "makes no sense" },
+                { "{\"InstanceTypes\": [1]}", "InstanceTypes[0]: " }, { TYPE("X1", "8", "1"), "nodestrap does not know this GPU" },
+                { TYPE("H100", "-1", "1"), "is not valid" }, { TYPE("H100", "99999999", "1"), "is not valid" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 _cleanup_(diag_done) Diag diag = {};

@@ -226,7 +226,7 @@ TEST(a_link_to_nowhere_is_no_directory) {
         ASSERT_TRUE(root_make_dirs(r, "/nowhere", 0755) < 0);
         ASSERT_TRUE(root_replace(r, "/nowhere/file", "x", 1, 0644) < 0);
         _free_ char *said = root_dead_link(r, "/nowhere/a/file"), *itself = root_dead_link(r, "/nowhere");
-        ASSERT_STREQ(said, "/nowhere is a link to missing, which is not there");
+        ASSERT_STREQ(said, "/nowhere is a link to missing, which does not exist");
         ASSERT_STREQ(itself, said);
         ASSERT_TRUE(!root_dead_link(r, "/not/there") && !root_dead_link(r, "/"));
         ASSERT_OK(root_make_dirs(r, "/missing", 0755));

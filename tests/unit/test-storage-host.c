@@ -207,7 +207,7 @@ TEST(only_root_can_look) {
         ASSERT_TRUE(!r.host->storage.looked);
         ASSERT_EQ(chmod(device, 0644), 0);
         ASSERT_EQ(chmod(folder, 0), 0);
-        ASSERT_STREQ(as_nobody(&r)->not_looked, "only root can look into /var/lib/kubelet");
+        ASSERT_STREQ(as_nobody(&r)->not_looked, "only root can read /var/lib/kubelet");
         ASSERT_EQ(chmod(folder, 0755), 0);
         ASSERT_TRUE(as_nobody(&r)->looked);
         ASSERT_EQ(r.diag.n, 0);
@@ -287,7 +287,7 @@ TEST(who_looks_ends_without_an_answer) {
         for (size_t i = 0; i < ARRAY_SIZE(all); i++)
                 ASSERT_TRUE(all[i].result < 0);
         ASSERT_EQ(diag_count(&r.diag, false), 1);
-        ASSERT_CONTAINS(diag_first_error(&r.diag)->text, "ended without an answer");
+        ASSERT_CONTAINS(diag_first_error(&r.diag)->text, "exited without an answer");
 }
 
 /* ---- waiting ---- */
@@ -595,12 +595,12 @@ TEST(ways_that_are_not_roots_alone) {
         static const struct { const char *path, *foreign; bool itself; } cases[] = {
                 { "/srv/disks",            NULL,                                                            false },
                 { "/srv/../srv/./disks/x", NULL,                                                            false },
-                { "/tmp/disks",            "/tmp can be written by others than root (mode 1777)",           false },
-                { "/tmp",                  "/tmp can be written by others than root (mode 1777)",           true  },
-                { "/srv/open",             "/srv/open can be written by others than root (mode 0757)",      true  },
-                { "/srv/to-tmp/disks",     "/tmp can be written by others than root (mode 1777)",           false },
-                { "/srv/through/x",        "/srv/open can be written by others than root (mode 0757)",      false },
-                { "/srv/upwards/disks",    "/tmp can be written by others than root (mode 1777)",           false },
+                { "/tmp/disks",            "/tmp is writable by users other than root (mode 1777)",           false },
+                { "/tmp",                  "/tmp is writable by users other than root (mode 1777)",           true  },
+                { "/srv/open",             "/srv/open is writable by users other than root (mode 0757)",      true  },
+                { "/srv/to-tmp/disks",     "/tmp is writable by users other than root (mode 1777)",           false },
+                { "/srv/through/x",        "/srv/open is writable by users other than root (mode 0757)",      false },
+                { "/srv/upwards/disks",    "/tmp is writable by users other than root (mode 1777)",           false },
                 { "/srv/circle/x",         NULL,                                                            false },
         };
         static const char *const links[][2] = { { "/tmp", "to-tmp" }, { "open/on", "through" }, { "/srv/disks", "open/on" }, { "../../tmp", "upwards" },
@@ -654,7 +654,7 @@ TEST(a_way_with_an_access_control_list) {
                         return;
                 }
                 ASSERT_OK(detect_directory(r.root, "/srv/shared/disks", &(Storage){}, 0, &d, &r.diag));
-                ASSERT_STREQ(d.foreign ?: "", i == 0 ? "" : "/srv/shared can be written by others than root (mode 0775; getfacl shows who)");
+                ASSERT_STREQ(d.foreign ?: "", i == 0 ? "" : "/srv/shared is writable by users other than root (mode 0775; getfacl shows who)");
                 free(d.path), free(d.real), free(d.on), free(d.foreign);
         }
 }

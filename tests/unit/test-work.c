@@ -312,7 +312,7 @@ TEST(a_program_that_is_killed) {
         BOX(killed, is_killed);
         ASSERT_TRUE(apply(&killed) < 0);
         ASSERT_CONTAINS(killed.results.items[0].text,
-                        "sh was killed by signal 9, by a user, or by the kernel without free memory (see journalctl "
+                        "sh was killed by signal 9, by a user, or by the kernel when memory ran out (see journalctl "
                         "-k -g 'oom|out of memory'), last said \"making it\"; dmesg");
 }
 

@@ -49,7 +49,7 @@ start 2 100s
 sees "it waits for two" "instance stores: 0 of 2"
 try "the first comes" connect 1
 sees "it has seen the first" "instance stores: 1 of 2"
-sees "and tells who is there" "Waiting for instance stores: 1 of 2 are there (nvme"
+sees "and tells who is there" "Waiting for instance stores: found 1 of 2 (nvme"
 try "the second comes" connect 2
 ends "it ends when both are there" 1
 try "udev knows them both then" sh -c '[ "$(udevadm info -q property /dev/nvme*n1 | grep -c ^USEC_INITIALIZED)" = 2 ]'
@@ -66,7 +66,7 @@ start 3 100s
 sees "it waits for a third" "instance stores: 2 of 3"
 kill -TERM $tool
 ends "SIGTERM ends the wait" -4
-try "and it says so" said "stopped by SIGTERM while it waited for disks; nothing was changed"
+try "and it says so" said "stopped by SIGTERM while waiting for disks; nothing was changed"
 start 3 100s
 sees "it waits for a third again" "instance stores: 2 of 3"
 kill -INT $tool
@@ -108,7 +108,7 @@ udevadm control --reload; udevadm trigger --action=change /dev/null
 try "udev is at work" timeout 60 cat begin
 start 2 100s
 sees "both are there, but udev is not done" "instance stores: 2 of 2, udev is at work"
-sees "which it says after a second" "Waiting for udev, which is not done with the disks yet (nvme"
+sees "which it says after a second" "Waiting for udev, which still examines the disks (nvme"
 try "udev is let go" timeout 60 sh -c 'echo >end'
 ends "it ends when udev's queue does" 1
 

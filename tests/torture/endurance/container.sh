@@ -136,7 +136,7 @@ part_restarts() {
 part_killed() {
         printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "kill -KILL $$$$"\nRestart=no\nType=notify\n' >$U/containerd.service.d/killed.conf; systemctl daemon-reload; systemctl stop kubelet containerd
         init 2>/run/err; try "a unit that is killed: init fails" is $? 50
-        try "and says what may be behind it" says /run/err "containerd.service .*signal 9/KILL, by a user, or by the kernel without free memory"
+        try "and says what may be behind it" says /run/err "containerd.service .*signal 9/KILL, by a user, or by the kernel when memory ran out"
         rm $U/containerd.service.d/killed.conf; systemctl daemon-reload; systemctl reset-failed containerd
         again "a unit that was killed"
         hold_start; systemctl stop nodestrap-run; systemctl start --no-block nodestrap-run; until_is test -e /run/begun
