@@ -71,7 +71,7 @@ static const char *parse_credentials(const char *text, size_t size, Credentials 
                 .token = copy_member(o, "Token"),
         };
         const char *why = !o ? "its answer is not JSON"
-                        : code && !streq(code, "Success") ? "its answer has another Code than Success"
+                        : code && !streq(code, "Success") ? "its answer has a Code other than Success"
                         : !c.key_id || !c.secret ? "its answer lacks AccessKeyId or SecretAccessKey" : NULL;
         json_decref(o);
         if (why)

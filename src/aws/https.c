@@ -54,7 +54,7 @@ int https_load(Cause cause, const char *other_bundle, Diag *diag) {
         if (!easy)
                 return diag_error(diag, -ELIBACC, cause,
                                   "libcurl.so.4, which carries requests to AWS, cannot be loaded: %s",
-                                  why ?: "it does not start");
+                                  why ?: "its initialisation failed");
         return 0;
 }
 

@@ -157,7 +157,7 @@ static const char *describe_errno(int r) {
                 { ETIMEDOUT,     "no answer in time"                 },
                 { ECONNRESET,    "the connection was cut off"        },
                 { EPIPE,         "the connection was cut off"        },
-                { EBADMSG,       "an answer that is not proper HTTP" },
+                { EBADMSG,       "an answer that is not valid HTTP"  },
                 { EADDRNOTAVAIL, "the host name does not resolve"    },
         };
         return PICK(t, texts, ARRAY_SIZE(texts), t->error == -r, t->text, strerror(-r));
@@ -261,7 +261,7 @@ static int report_failure(const Imds *i, int r, const char *path, unsigned reque
                           const char *why, Diag *diag) {
         if (r == -EFBIG)
                 return diag_error(diag, r, CAUSE_LIMIT,
-                                  "/latest/%s of the instance metadata is past the limit of %u MiB", path,
+                                  "/latest/%s of the instance metadata exceeds the limit of %u MiB", path,
                                   HTTP_MAX_BODY >> 20);
         if (r == -EINTR)
                 return diag_error(diag, r, CAUSE_INTERRUPTED,

@@ -96,8 +96,9 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
         _cleanup_(lock_release) int turn = take_turn(q, until);
         if (turn == -ETIMEDOUT || turn == -EINTR)
                 return try_again(a,
-                                 xasprintf("another nodestrap waits for an answer of %s", q->service->name),
-                                 xstrdup("Find that process by fuser -v " EC2_LOCK));
+                                 xasprintf("another nodestrap process waits for an answer from %s",
+                                           q->service->name),
+                                 xstrdup("Find that process: fuser -v " EC2_LOCK));
         if (q->credentials) {
                 n = q->credentials->token ? 4 : 3;
                 a->signed_at = query_clock(time(NULL));
@@ -203,7 +204,7 @@ static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
                 bool redirect = reply->status >= 300 && reply->status < 400;
                 return try_again(a,
                                  redirect ? xasprintf("HTTP %ld, a redirect, which nodestrap never follows: "
-                                                      "another server than %s answers there",
+                                                      "a server other than %s answers there",
                                                       reply->status, s->name)
                                           : xasprintf("an answer that is not from %s (HTTP %ld)", s->name,
                                                       reply->status),
@@ -261,8 +262,8 @@ static void apply_retry_settings(RetryPolicy *policy) {
                 log_warning("AWS_RETRY_MODE in the environment has no effect: it must be standard, adaptive "
                             "or legacy; correct or unset it.");
         if (text && parse_u64(text + (*text == '-' || *text == '+'), &n) < 0)
-                log_warning("AWS_MAX_ATTEMPTS in the environment is not a number; only time limits the "
-                            "attempts.");
+                log_warning("AWS_MAX_ATTEMPTS in the environment is not a number, so nodestrap retries until "
+                            "its time limit.");
         if (n == 0 || *text == '-')
                 return;
         policy->attempts = policy->elastic ? (unsigned)MIN(n, UINT_MAX) : (unsigned)MIN(n, policy->attempts);

@@ -74,16 +74,17 @@ int imds_verify_identity(Imds *i, const char *certificates, char **ret_account, 
         library_settle_libcrypto();
         document = find_document(text, size, certificates, &n);
         if (n == 0)
-                return refuse(diag, "the *.pem beside the trusted keys have no certificate");
+                return refuse(diag, "the *.pem beside the trusted keys hold no certificate; add those that "
+                                    "AWS publishes");
         if (!document)
                 return refuse(diag, "its identity document (/latest/" SIGNED ") is signed by none of the "
-                                    "certificates in the *.pem beside the trusted keys; AWS has one for each "
-                                    "region");
+                                    "certificates in the *.pem beside the trusted keys; add that of AWS "
+                                    "for this region");
         _cleanup_(json_decrefp) json_t *json = json_loads(document, JSON_REJECT_DUPLICATES, NULL);
         _free_ char *account = json_copy_text(json, "accountId"),
                     *region = json_copy_text(json, "region");
         if (!account || !region)
-                return refuse(diag, "its signed identity document lacks them");
+                return refuse(diag, "its signed identity document lacks the account or the region");
         imds_know(i, DOCUMENT, document, strlen(document));
         *ret_account = TAKE_PTR(account);
         *ret_region = TAKE_PTR(region);

@@ -132,8 +132,8 @@ static int set_plugin(Options *o, const char *name, Diag *diag) {
                 return usage(diag, "--credential-plugin takes nodestrap or aws, not \"%s\"", name);
         if (!streq(name, "aws") && o->name != PROGRAM_NODESTRAP)
                 return usage(diag,
-                             "--credential-plugin %s: under the name %s the kubeconfig is that of nodeadm, "
-                             "which names aws; call the program nodestrap", name, program_names[o->name]);
+                             "--credential-plugin %s: called as %s, this program writes the kubeconfig of "
+                             "nodeadm, which names aws; call it as nodestrap", name, program_names[o->name]);
         o->credential_plugin = name;
         return 0;
 }

@@ -423,7 +423,7 @@ static void warn_of_gate(Run *run) {
                         return;
         diag_warn(&run->diag, "devices-skipped",
                   "--skip devices: kubelet starts without a check of the devices, and no run has found them "
-                  "well; without --skip devices it waits for them");
+                  "healthy; without --skip devices kubelet waits for them");
 }
 
 int run_make_plan(Run *run) {

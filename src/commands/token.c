@@ -32,7 +32,8 @@ static const char *find_version(void) {
                 if (streq(versions[i], asked))
                         return versions[i];
         log_warning(
-                "KUBERNETES_EXEC_INFO asks for an unknown version of ExecCredential; the answer is %s.",
+                "KUBERNETES_EXEC_INFO asks for an unknown version of ExecCredential; nodestrap answers with "
+                "%s.",
                 versions[0]);
         return versions[0];
 }

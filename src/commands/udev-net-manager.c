@@ -47,7 +47,8 @@ static int check_words(const Options *o, Diag *diag) {
         if (!o->interface || !interface_name_is_valid(o->interface))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
                                   "--interface %s; give --action add or remove, and --interface NAME",
-                                  o->interface && *o->interface ? "has an impossible name" : "is missing");
+                                  o->interface && *o->interface ? "is not the name of an interface"
+                                                                : "is missing");
         if (!o->action || (!streq(o->action, "add") && !streq(o->action, "remove")))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE, "--action takes add or remove%s%s%s",
                                   o->action ? ", not \"" : "", o->action ?: "", o->action ? "\"" : "");

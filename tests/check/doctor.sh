@@ -274,7 +274,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
         ok "which is said" check_is unknown module kernels "text=closed to this user"
         chmod 700 "$root/etc/eks/image-credential-provider"
         ok "where no plan can be made, it ends with a failure" as_nobody 70 --root "$root" --instance-type g6.4xlarge
-        ok "that says so" grep -q "this user may not read enough for a plan" "$tmp/err"
+        ok "that says so" grep -q "this user cannot read enough for a plan" "$tmp/err"
         ok "and no verdict" grep -q '"verdict": "unknown",' <(head -5 "$tmp/out")
         mkdir -p "$tmp/closed/usr/bin"; chmod 700 "$tmp/closed"
         ok "a root that is closed to nobody is told" bash -c '! setpriv --reuid=65534 --regid=65534 --clear-groups "$1/nodestrap" doctor --root "$1/closed" >"$1/out" 2>"$1/err" && grep -q "failed (" "$1/err"' - "$tmp"

@@ -52,7 +52,7 @@ ok 'a service that is switched off is named' says 'switched off in the metadata 
 mock --fault 'big=4194305@/latest/user-data'
 ok 'an answer past the limit is refused' fails 5 user-data
 ok 'at once' sent 1 user-data
-ok 'naming the limit' says 'ELIMIT: /latest/user-data of the instance metadata is past the limit of 4 MiB'
+ok 'naming the limit' says 'ELIMIT: /latest/user-data of the instance metadata exceeds the limit of 4 MiB'
 mock --fault 'big=4194304@/latest/user-data'
 ok 'an answer at the limit is not' get 20 user-data
 

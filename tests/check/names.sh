@@ -150,7 +150,7 @@ ok "a cache that says the same is used" init --skip run
 ok "for the facts of the instance" grep -q -- --hostname-override=ip-10-1-1-1.cached.internal "$tmp/root/$environment"
 ok "so that EC2 is not asked" sent 0 ' ec2 '
 ok "nodeadm's kubeconfig names aws" grep -qx '        command: aws' "$tmp/root/var/lib/kubelet/kubeconfig"
-ok "and cannot name anything else" eval 'called nodeadm 2 init --root "$tmp/root" --credential-plugin nodestrap && says "the kubeconfig is that of nodeadm, which names aws"'
+ok "and cannot name anything else" eval 'called nodeadm 2 init --root "$tmp/root" --credential-plugin nodestrap && says "writes the kubeconfig of nodeadm, which names aws"'
 ok "nodestrap's own can, and does" eval 'called nodestrap 0 init --skip run --root "$tmp/root" && grep -qx "        command: /usr/bin/nodestrap" "$tmp/root/var/lib/kubelet/kubeconfig"'
 ok "but aws where it is told" eval 'called nodestrap 0 init --skip run --root "$tmp/root" --credential-plugin aws && grep -qx "        command: aws" "$tmp/root/var/lib/kubelet/kubeconfig"'
 ok "of other plugins it has not heard" eval 'called nodestrap 2 plan --credential-plugin gcp && says "takes nodestrap or aws, not \"gcp\""'

@@ -122,7 +122,7 @@ ok 'ours is closed to them' mode
 # Called by hand in a boot that another bootstrapper's units have: init does as it is told, and says so.
 ln -s "$nodestrap" "$tmp/nodeadm"
 by() { [ -z "$1" ] || ln -sfT "$1" "$root/run/eks-bootstrapper"; "$2" init --skip run --root "$root" 2>"$tmp/err"; }
-warns() { by "$@" && grep -q "two-bootstrappers: the $1 units made this boot" "$tmp/err" && grep -q two-bootstrappers "$root/run/nodestrap/status.json"; }
+warns() { by "$@" && grep -q "two-bootstrappers: the $1 units configured this boot" "$tmp/err" && grep -q two-bootstrappers "$root/run/nodestrap/status.json"; }
 is_silent() { by "$@" && ! grep -q two-bootstrappers "$tmp/err"; }
 fresh
 mkdir -p "$root/run"

@@ -49,7 +49,7 @@ mock4 --fault 'imds:status=404@/latest/meta-data/placement/region'
 ok 'a region that cannot be found is' fails 20 EFACTS 'does not have the region; name it with --region' --cluster-name demo
 broken=$tmp/broken/latest/meta-data/iam/security-credentials && mkdir -p "$broken"
 echo role >"$broken/role"
-for text in '{"Code": "AssumeRoleUnauthorizedAccess", "Message": "secret"}|another Code than Success' '{"Code": "Success", "AccessKeyId": "A"}|lacks AccessKeyId or SecretAccessKey' 'secret|not JSON'; do
+for text in '{"Code": "AssumeRoleUnauthorizedAccess", "Message": "secret"}|a Code other than Success' '{"Code": "Success", "AccessKeyId": "A"}|lacks AccessKeyId or SecretAccessKey' 'secret|not JSON'; do
         echo "${text%|*}" >"$broken/role"
         mock4 --imds "$tmp/broken"
         ok "a role without credentials is: ${text#*|}" fails_demo 20 ECREDENTIALS "${text#*|}; its trust policy must allow"
@@ -254,7 +254,7 @@ for fault in 'skew=3600|RequestExpired (HTTP 400)' 'expired|ExpiredToken (HTTP 4
         ok "where no attempt is left after ${fault%|*} the answer is told all the same" says "the last one: ${fault#*|}. STS itself reports"
         ok 'without a hole in it' lacks '(null)'
 done
-for fault in 'redirect|HTTP 307, a redirect, which nodestrap never follows: another server than STS answers there' 'status=503|an answer that is not from STS (HTTP 503)' \
+for fault in 'redirect|HTTP 307, a redirect, which nodestrap never follows: a server other than STS answers there' 'status=503|an answer that is not from STS (HTTP 503)' \
              'not-xml|an answer that is not XML of STS' 'error=Throttling|Throttling (HTTP 400)'; do
         mock4 --fault "sts:${fault%|*}"
         vars=("${environment[@]}" AWS_REGION=us-west-2 AWS_MAX_ATTEMPTS=2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
