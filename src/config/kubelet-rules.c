@@ -65,7 +65,7 @@ static const char *shutdown_order(const KubeletGiven *g) {
 static const char *shutdown_least(const KubeletGiven *g) {
         double period = seconds(g, g->key, 0);
         return gate(g, "GracefulNodeShutdown") != 0 && period != 0.0 && period < 1
-                       ? "must be 0s, or 1s and more" : NULL;
+                       ? "must be 0s, or at least 1s" : NULL;
 }
 
 static const char *shutdown_priorities(const KubeletGiven *g) {
@@ -127,7 +127,7 @@ static const char *unsafe_sysctls(const KubeletGiven *g) {
         json_array_foreach(json_object_get(g->all, "allowedUnsafeSysctls"), i, item) {
                 const char *name = json_string_value(item) ?: "";
                 if (!is_sysctl(name, true))
-                        return "holds a name that is not a kernel setting, such as net.core.somaxconn";
+                        return "holds a name that is not a kernel setting; write, for example, net.core.somaxconn";
                 if (!is_namespaced(name, g->minor))
                         return text_say(g->room, "holds %s, which is not namespaced; list only namespaced "
                                         "ones, such as net.*, fs.mqueue.*, kernel.shm*, kernel.msg* and "

@@ -465,7 +465,7 @@ static void check_rules(Validator *v) {
              "holds a control character or a Unicode noncharacter: systemd-resolved ignores it");
         TEXT("spec.instance.network.domains[]", is_rendered, PLACEHOLDER);
         TEXT("spec.instance.sysctl{}", sysctl_name_is_valid,
-             "a name is not a kernel setting, such as vm.max_map_count");
+             "a name is not a kernel setting; write, for example, vm.max_map_count");
         TEXT("spec.instance.sysctl.*", is_on_one_line, LINE_END);
         TEXT("spec.instance.sysctl.*", is_rendered, PLACEHOLDER);
         VALUE("spec.instance.hugePages.pages", is_given_for_explicit,

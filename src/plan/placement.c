@@ -240,7 +240,7 @@ int plan_efa_cards(Plan *plan, const Host *host, const char *cards, Diag *diag) 
         e.rows = network_cards_of(e.type, &e.n_rows);
         if (!e.rows)
                 return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--efa",
-                                     "which network cards of %s take EFA is not known here: leave out "
+                                     "no table lists the network cards of %s that take EFA: leave out "
                                      "--efa, or name another --instance-type", e.type);
         int r = take_cards(&e, cards, diag);
         if (r < 0)
@@ -263,7 +263,7 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
                 return false;
         e.rows = network_cards_of(e.type, &e.n_rows);
         if (!e.rows)
-                note_cards(plan, xasprintf("not checked by network card: no table has the cards of %s",
+                note_cards(plan, xasprintf("not checked for each network card: no table lists the network cards of %s",
                                            e.type));
         for (const CardUse *use = host->cards; e.rows && use < host->cards + host->n_cards; use++) {
                 const NetworkCards *row = row_of(&e, use->card);
@@ -283,8 +283,8 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
         for (unsigned card = 0; card < ARRAY_SIZE(maybe) && e.n + more == efa; card++)
                 e.taken[card] |= maybe[card];
         if (e.rows && e.n != efa && e.n + more != efa)
-                note_cards(plan, xasprintf("not checked by network card: %u EFA devices on PCI, but the "
-                                           "cards are for %u to %u", efa, e.n, e.n + more));
+                note_cards(plan, xasprintf("not checked for each network card: %u EFA devices on PCI, but the "
+                                           "network cards account for %u to %u", efa, e.n, e.n + more));
         else if (e.rows) {
                 e.n = efa;
                 return show_cards(plan, &e, false, far);

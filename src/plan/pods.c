@@ -68,7 +68,7 @@ static void apply_expression(MaxPods *pods, const Config *config, const Host *ho
                 *pods = (MaxPods) { (unsigned)value, "maxPodsExpression" };
         else
                 diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION),
-                             EXPRESSION, "%s; the standard value of %u is used",
+                             EXPRESSION, "%s; kubelet gets the standard value of %u",
                              r < 0 ? why ?: "it cannot be evaluated"
                                    : "its result is not a number from 1 to 2147483647", pods->pods);
 }

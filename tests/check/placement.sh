@@ -100,8 +100,8 @@ ok 'a card that the type does not have' not_efa 1,17 p6e-gb200.36xlarge 'network
 ok 'a number beyond all cards' not_efa 18446744073709551615 p5.48xlarge 'network card 18446744073709551615 of p5.48xlarge does not exist; choose from 0 to 31'
 ok 'a card for ENA alone' not_efa 0,1 p6-b300.48xlarge 'network card 0 of p6-b300.48xlarge takes no EFA device; choose from 1 to 16'
 ok 'two on one card' not_efa 4-6,5 p6e-gb200.36xlarge 'network card 5 of p6e-gb200.36xlarge is listed twice, but takes only one EFA device'
-ok 'a type whose cards nobody published' not_efa 0 p6e-gb300r.36xlarge 'which network cards of p6e-gb300r.36xlarge take EFA is not known here'
-ok 'a type without EFA' not_efa 0 m5.large 'which network cards of m5.large take EFA is not known here'
+ok 'a type whose cards nobody published' not_efa 0 p6e-gb300r.36xlarge 'no table lists the network cards of p6e-gb300r.36xlarge that take EFA'
+ok 'a type without EFA' not_efa 0 m5.large 'no table lists the network cards of m5.large that take EFA'
 for cards in '' x ,1 3-1 -1 1-2-3 1.5 ' 1'; do
         ok "no cards: \"$cards\"" not_efa "$cards" p5.48xlarge '--efa takes network cards, as in 1,5,9 or 0-7, not "'
 done
@@ -178,11 +178,11 @@ ok 'one warning names the GPU, its cards and its address' tells 1 'no EFA device
 tray p6e-gb200 27:00.0 3e:00.0 9a:00.0 b1:00.0; lists p6e-gb200.36xlarge 1 5 9 13 2+
 ok 'one card near each GPU is enough' tells 0 'GPU 3, near cards 13, 15: EFA on 13'
 lists p6e-gb200.36xlarge 1 5 9
-ok 'a device more than the cards have: the cards are not judged' tells 0 'EFA not checked by network card: 4 EFA devices on PCI, but the cards are for 3 to 3'
+ok 'a device more than the cards have: the cards are not judged' tells 0 'EFA not checked for each network card: 4 EFA devices on PCI, but the network cards account for 3 to 3'
 lists p6e-gb200.36xlarge 1 5 9 17
 ok 'a card that the table does not know' tells 0 'the metadata service names network card 17, but p6e-gb200.36xlarge has none of that number in the built-in table'
 lists p6e-gb300r.36xlarge 1 5 9 13
-ok 'a type that the table lacks' tells 0 'EFA not checked by network card: no table has the cards of p6e-gb300r.36xlarge'
+ok 'a type that the table lacks' tells 0 'EFA not checked for each network card: no table lists the network cards of p6e-gb300r.36xlarge'
 lists p6e-gb200.36xlarge 1 5 9 13; rm "$tmp"/vpc/latest/meta-data/network/interfaces/macs/*:03/network-card
 ok 'a card without an answer: none is judged' tells 0 ''
 lacks_section() { by_card && ! grep -q '^EFA' "$tmp/out"; }

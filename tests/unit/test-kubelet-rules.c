@@ -60,7 +60,7 @@ TEST(verdicts) {
                 /* shutdown */
                 BAD("1.33.4", "{'shutdownGracePeriodCriticalPods':'3m'}", "shutdownGracePeriodCriticalPods", "must not be longer"), GOOD("1.34.0", "{'shutdownGracePeriodCriticalPods':'3m'}"),
                 BAD("1.34.0", "{'shutdownGracePeriod':'20s','shutdownGracePeriodCriticalPods':'30s'}", "shutdownGracePeriodCriticalPods", "(20s)"), GOOD("1.34.0", "{'shutdownGracePeriod':'20s'}"),
-                BAD("1.33.4", "{'shutdownGracePeriod':'500ms'}", "shutdownGracePeriod", "1s and more"), BAD("1.33.4", "{'shutdownGracePeriod':'1m','shutdownGracePeriodCriticalPods':'1ms'}", "shutdownGracePeriodCriticalPods", "1s and more"),
+                BAD("1.33.4", "{'shutdownGracePeriod':'500ms'}", "shutdownGracePeriod", "at least 1s"), BAD("1.33.4", "{'shutdownGracePeriod':'1m','shutdownGracePeriodCriticalPods':'1ms'}", "shutdownGracePeriodCriticalPods", "at least 1s"),
                 BAD("1.34.0", "{'shutdownGracePeriod':'1m','featureGates':{'GracefulNodeShutdown':false}}", "shutdownGracePeriod", "GracefulNodeShutdown"), GOOD("1.34.0", "{'featureGates':{'GracefulNodeShutdown':false}}"),
                 BAD("1.33.4", "{'shutdownGracePeriod':'1m','shutdownGracePeriodByPodPriority':[{'priority':0,'shutdownGracePeriodSeconds':10}]}", "shutdownGracePeriodByPodPriority", "cannot be used with"),
                 GOOD("1.34.0", "{'shutdownGracePeriodByPodPriority':[{'priority':0,'shutdownGracePeriodSeconds':10}]}"),

@@ -477,7 +477,7 @@ TEST(originals_that_cannot_be_removed_are_a_failure_and_the_copy_stays) {
         ASSERT_TRUE(run(&b) == 1);
         fill(&b);
         ASSERT_EQ(mount("none", b.path, "none", MS_REMOUNT | MS_BIND | MS_RDONLY, NULL), 0);
-        assert_refused(&b, "/var/lib/kubelet/kubeconfig is on the disks now, but not removable from the root disk: Read-only file system");
+        assert_refused(&b, "/var/lib/kubelet/kubeconfig is on the disks now, but could not be deleted from the root disk: Read-only file system");
         assert_file(&b, TARGET "/kubelet/kubeconfig", "kubeconfig");
 }
 

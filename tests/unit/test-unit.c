@@ -383,7 +383,7 @@ TEST(one_whose_restart_by_a_script_hangs) {
         ASSERT_EQ(waitpid(pid, &status, 0), pid);
         ASSERT_STREQ(r.told, "StartUnit a.service\n");
         ASSERT_EQ(r.results.items[0].cause, CAUSE_DEADLINE);
-        ASSERT_STREQ(r.results.items[0].text, "not done after 2 s; another process stops or restarts containerd.service, but that hangs "
+        ASSERT_STREQ(r.results.items[0].text, "not done after 2 s; another process is stopping or restarting containerd.service, but that hangs "
                      "(deactivating, x); see systemctl list-jobs and journalctl -u containerd.service");
 }
 

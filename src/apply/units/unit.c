@@ -354,7 +354,7 @@ char *unit_waiting(Task *t) {
         if (t->action->type == ACTION_RELOAD_MANAGER)
                 return xstrdup("systemd had not finished reloading; see its messages with journalctl _PID=1");
         if (t->state == TASK_WATCHED)
-                return xasprintf("another process stops or restarts %s, but that hangs (%s, %s); see "
+                return xasprintf("another process is stopping or restarting %s, but that hangs (%s, %s); see "
                                  "systemctl list-jobs and journalctl -u %s",
                                  u->name, u->state.active, u->state.sub, u->state.id);
         if (u->asks)
