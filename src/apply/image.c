@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * import-image: ctr(8) imports the sandbox image, without which no pod starts, from the archive of the AMI.
  * The copy in the containerd store moved to local disks, which are blank after a stop and start; SOCI has
- * none. containerd is asked each time. The image needs the exact name of the containerd configuration, and
- * the label that tells kubelet to keep it: archives have no labels. */
+ * none. containerd is asked each time, unless its store is blank. The image needs the exact name of the
+ * containerd configuration.
+ *
+ * pin-image: the label that tells kubelet to keep it. Archives have none, and containerd 1.7 adds none to an
+ * import. kubelet does not wait for it: it removes images only when a disk is full, and none in their first
+ * two minutes (imageMinimumGCAge). */
 #include "apply/storage.h"
 
 #include "base/str.h"
@@ -11,7 +15,9 @@
 #define ADVICE "without it no pod starts on this node"
 
 /* BARE: named without its tag, as in AMIs before May 2026. */
-typedef enum Found { FOUND_NOTHING, FOUND_BARE, FOUND_UNPINNED, FOUND_ALL } Found;
+typedef enum Found { FOUND_NOTHING, FOUND_BARE, FOUND_TAGGED } Found;
+
+#define BLOBS "/io.containerd.content.v1.content/blobs/sha256"
 
 /* A new `ctr images` command with these words, which it frees. */
 static char **images(const Action *a, char **words) {
@@ -49,6 +55,13 @@ static int ask_for_unpacked(Work *w, const char *what, const char *filter, bool 
         return 0;
 }
 
+/* An image has at least one blob. kubelet waits for each call of ctr, so a blank store costs none. */
+static bool store_is_blank(const Work *w) {
+        _free_ char *path = xasprintf("%s" BLOBS, w->action->image.store ?: CONTAINERD_DIR);
+        _strv_ char **blobs = root_names(w->root, path);
+        return strv_length(blobs) == 0;
+}
+
 static int ask_containerd(Work *w, Found *ret) {
         const Action *a = w->action;
         _free_ char *filter = xasprintf("name==%s", a->with), *table = NULL, *row = NULL,
@@ -66,23 +79,16 @@ static int ask_containerd(Work *w, Found *ret) {
                 r = ask_for_unpacked(w, what, filter, &unpacked);
         if (r < 0)
                 return r;
-        *ret = !row && other && !a->image.snapshotter ? FOUND_BARE
-               : !row || !unpacked                    ? FOUND_NOTHING
-               : strstr(row, PINNED)                  ? FOUND_ALL
-                                                      : FOUND_UNPINNED;
+        *ret = row && unpacked                         ? FOUND_TAGGED
+               : !row && other && !a->image.snapshotter ? FOUND_BARE
+                                                       : FOUND_NOTHING;
         return 0;
-}
-
-static int pin(Work *w, const char *what) {
-        _strv_ char **argv = images(w->action, command("label", w->action->with, PINNED, NULL));
-        return work_run(w, CAUSE_COMMAND, what, argv);
 }
 
 static int tag(Work *w, const char *what) {
         _free_ char *bare = xstrndup(w->action->with, strcspn(w->action->with, ":"));
         _strv_ char **argv = images(w->action, command("tag", bare, w->action->with, NULL));
-        int r = work_run(w, CAUSE_COMMAND, what, argv);
-        return r < 0 ? r : pin(w, what);
+        return work_run(w, CAUSE_COMMAND, what, argv);
 }
 
 static int import(Work *w) {
@@ -99,15 +105,19 @@ static int import(Work *w) {
         _free_ char *line = strv_join(argv, " "),
                     *what = xasprintf("%s cannot be imported%s%s; " ADVICE ": try `%s`", a->target,
                                       snapshotter ? " for the snapshotter " : "", snapshotter ?: "", line);
-        int r = work_run(w, CAUSE_COMMAND, what, argv);
-        if (r < 0)
+        _free_ char *output = NULL, *name = xasprintf("%s ", a->with);
+        int r = work_ask(w, CAUSE_COMMAND, what, argv, &output);
+        if (r < 0 || strstr(output, name))
                 return r;
         /* AMIs before May 2026 exported it without a tag. */
+        Found found = FOUND_NOTHING;
+        r = ask_containerd(w, &found);
+        if (r < 0 || found == FOUND_TAGGED)
+                return r;
         _free_ char *lost = xasprintf("%s was imported, but lacks the image %s; " ADVICE ": write that "
                                       "file again with `ctr --namespace k8s.io images export`",
                                       a->target, a->with);
-        r = pin(w, lost);
-        return r >= 0 ? r : tag(w, lost);
+        return tag(w, lost);
 }
 
 int image_work(Work *w) {
@@ -116,7 +126,7 @@ int image_work(Work *w) {
         int there = root_exists(w->root, a->target);
         if (there < 0)
                 return work_fail(w, there, CAUSE_COMMAND, "%s: %m", a->target);
-        int r = ask_containerd(w, &found);
+        int r = there > 0 && store_is_blank(w) ? 0 : ask_containerd(w, &found);
         if (found == FOUND_NOTHING && there == 0) {
                 /* A custom AMI may use another sandbox image. */
                 diag_warn_at(&w->warnings, "no-sandbox-archive", NULL, w->action->target,
@@ -128,18 +138,31 @@ int image_work(Work *w) {
                              w->action->image.snapshotter ? " where SOCI finds it" : "");
                 return 0;
         }
-        if (r < 0 || found == FOUND_ALL)
+        if (r < 0 || found == FOUND_TAGGED)
                 return r;
-        if (found == FOUND_UNPINNED) {
-                _free_ char *what = xasprintf("the image %s cannot be pinned, so kubelet may remove it "
-                                              "when the disk is full",
-                                              a->with);
-                r = pin(w, what);
-        } else if (found == FOUND_BARE) {
+        if (found == FOUND_BARE) {
                 _free_ char *what =
                         xasprintf("the untagged image of containerd cannot be tagged %s; " ADVICE, a->with);
                 r = tag(w, what);
         } else
                 r = import(w);
+        return r < 0 ? r : 1;
+}
+
+int pin_work(Work *w) {
+        const char *name = w->action->target;
+        _free_ char *filter = xasprintf("name==%s", name), *table = NULL,
+                    *what = xasprintf("the image %s cannot be pinned, so kubelet may remove it when the disk "
+                                      "is full",
+                                      name);
+        _strv_ char **ls = images(w->action, command("ls", filter, NULL)),
+                    **label = images(w->action, command("label", name, PINNED, NULL));
+        int r = work_ask(w, CAUSE_COMMAND, what, ls, &table);
+        if (r < 0)
+                return r;
+        _free_ char *row = find_row(table, name);
+        if (!row || strstr(row, PINNED))
+                return 0;
+        r = work_run(w, CAUSE_COMMAND, what, label);
         return r < 0 ? r : 1;
 }

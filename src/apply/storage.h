@@ -30,7 +30,7 @@ _nonnull_ int device_refuse(Work *w, const char *name, const Content *c);
 /* CHECK_DONE_ALREADY for STEP_KEEP; fails for STEP_UNKNOWN. */
 _must_check_ _nonnull_ int storage_check(Task *t);
 _malloc_ _nonnull_ char *storage_waiting(Task *t);
-WorkFunction raid_work, filesystem_work, mount_work, grow_work, move_work, bind_work, image_work;
+WorkFunction raid_work, filesystem_work, mount_work, grow_work, move_work, bind_work, image_work, pin_work;
 
 /* fill-marker.c. mark: a file on the volume at place. begin writes the word of this root disk to it; check
  * fails unless both agree; end removes the word from the root disk. 0, or work_fail() was called. */

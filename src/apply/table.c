@@ -48,6 +48,7 @@ const Executor executors[_ACTION_MAX] = {
         [ACTION_MOVE_FILES]      = STORAGE(move_work),
         [ACTION_BIND]            = STORAGE(bind_work),
         [ACTION_IMPORT_IMAGE]    = WORK(image_work, CAUSE_NONE, NULL),
+        [ACTION_PIN_IMAGE]       = WORK(pin_work, CAUSE_NONE, NULL),
         [ACTION_SET_SYSCTL]      = WORK(sysctl_work, CAUSE_SYSCTL, NULL, .in_turn = true),
         [ACTION_SET_TUNING]      = WORK(tuning_work, CAUSE_SYSCTL, "tuning"),
         [ACTION_RESERVE_PAGES]   = WORK(pages_work, CAUSE_HUGEPAGES, "hugepages-short", .waits = true),

@@ -191,6 +191,7 @@ static const Family stops = { .kind = ACTION_OF_UNITS, STORAGE, .put = put_stora
 
 static const Part image_parts[] = {
         TEXT("socket", image.socket), TEXT("snapshotter", image.snapshotter), LIST("words", image.options),
+        TEXT("store", image.store),
 };
 static const Family image = { PARTS(image_parts), .named = true };
 
@@ -316,6 +317,8 @@ static const ActionRow rows[_ACTION_MAX] = {
                 NEEDS(LIBMOUNT) },
         [ACTION_IMPORT_IMAGE]    = { "import-image",    &image,           90, ASKS_ARCHIVE,
                 NEEDS({ NEED_PROGRAM, "ctr", CAUSE_COMMAND }), TAKES(2000) },
+        [ACTION_PIN_IMAGE]       = { "pin-image",       &image,           90, ASKS_NEEDS, .lenient = true,
+                NEEDS({ NEED_PROGRAM, "ctr", CAUSE_COMMAND }) },
         [ACTION_MASK_UNIT]       = { "mask-unit",       &manager,         90, ASKS_KERNEL },
         [ACTION_UNMASK_UNIT]     = { "unmask-unit",     &manager,         30, ASKS_KERNEL },
         [ACTION_AWAIT_UNIT]      = { "await-unit",      &manager,        300, ASKS_KERNEL },

@@ -23,7 +23,8 @@ typedef enum ActionType {
         ACTION_GROW_FILESYSTEM, /* target: mount point; storage; unchanged if it fills its device */
         ACTION_MOVE_FILES,      /* target: directory on the disks; storage.moves */
         ACTION_BIND,            /* target: directory that storage.source is bound over, shared */
-        ACTION_IMPORT_IMAGE,    /* target: archive of the AMI; with: the name to pin; image */
+        ACTION_IMPORT_IMAGE,    /* target: archive of the AMI; with: the name of the image; image */
+        ACTION_PIN_IMAGE,       /* target: name of the image that kubelet keeps; image.socket */
         ACTION_MASK_UNIT,       /* target: unit; stopped, and masked until the next boot */
         ACTION_UNMASK_UNIT,     /* target: unit that an earlier run of this boot masked */
         ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work. Waits for it, never starts
@@ -150,6 +151,7 @@ typedef struct Action {
                 struct {
                         char *socket;   /* NULL: CONTAINERD_SOCKET */
                         char *snapshotter; /* NULL: default of containerd */
+                        char *store;    /* root directory of containerd; NULL: CONTAINERD_DIR */
                         char **options; /* of `ctr images import` */
                 } image;
                 struct {

@@ -365,7 +365,7 @@ static void quieten(Plan *plan) {
         for (Action *a = plan->actions; a < plan->actions + plan->n; a++) {
                 if (action_is(a, ACTION_OF_UNITS))
                         a->quiet = !streq(a->group, NVIDIA_GROUP) || reads_secret(plan, a);
-                else if (a->type == ACTION_IMPORT_IMAGE)
+                else if (a->type == ACTION_IMPORT_IMAGE || a->type == ACTION_PIN_IMAGE)
                         a->quiet = config && config->secret;
         }
 }

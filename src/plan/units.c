@@ -54,7 +54,7 @@ static void plan_ready(Plan *plan, bool storage) {
 
 /* Import the sandbox image: a stop and start blanks instance stores and the image. SOCI needs it in its own
  * snapshotter (nodeadm: internal/containerd/sandbox_image.go). AMIs before May 2026 have it without tag and
- * pin (awslabs/amazon-eks-ami#2729, #2730). kubelet waits for it, containerd does not. */
+ * pin (awslabs/amazon-eks-ami#2729, #2730). kubelet waits for the image, but not for the pin. */
 static void plan_sandbox_image(Plan *plan, const Config *config, const Host *host, bool soci) {
         _cleanup_(storage_places_done) StoragePlaces places =
                 storage_binds_of(config, host->containerd_version);
@@ -66,15 +66,25 @@ static void plan_sandbox_image(Plan *plan, const Config *config, const Host *hos
         Action *import = plan_add(plan, ACTION_IMPORT_IMAGE, PHASE_RUN, "containerd", SANDBOX_ARCHIVE,
                                   soci ? "import the pause image unless SOCI has it"
                                        : "import the pause image if containerd lacks it");
+        const char *socket = plan_containerd_socket(config, host, false);
+        if (streq(socket, CONTAINERD_SOCKET))
+                socket = NULL;
         import->with = xstrdup(SANDBOX_IMAGE);
-        if (!streq(plan_containerd_socket(config, host, false), CONTAINERD_SOCKET))
-                import->image.socket = xstrdup(plan_containerd_socket(config, host, false));
+        import->image.socket = xstrdup_or_null(socket);
+        if (!streq(store->path, CONTAINERD_DIR))
+                import->image.store = xstrdup(store->path);
         import->image.snapshotter = soci ? xstrdup("soci") : NULL;
         if (soci && version_at_least(host->containerd_version, 1, 7)) {
                 strv_add(&import->image.options, "--local");
                 strv_add(&import->image.options, "--discard-unpacked-layers=false");
         }
         action_after(import, "start-unit:containerd.service");
+
+        Action *pin = plan_add(plan, ACTION_PIN_IMAGE, PHASE_RUN, "containerd", SANDBOX_IMAGE,
+                               "keep the pause image on a full disk");
+        pin->image.socket = xstrdup_or_null(socket);
+        pin->lenient = true;
+        action_after(pin, "import-image:" SANDBOX_ARCHIVE);
 }
 
 bool plan_is_device_step(const Action *a) {

@@ -174,6 +174,11 @@ static int run_image(Case *c) {
         return image_work(c->w);
 }
 
+static int run_pin(Case *c) {
+        c->a->target = (char *)"localhost/kubernetes/pause:latest";
+        return pin_work(c->w);
+}
+
 static void set_disks(Case *c) {
         static char *disks[] = { (char *)"nvme1n1", (char *)"nvme2n1", NULL },
                     *serials[] = { (char *)"AWS1", (char *)"AWS2", NULL },
@@ -316,7 +321,7 @@ static const struct { ActionType type; int (*run)(Case *c); } steps[] = {
         { ACTION_CREATE_RAID, run_raid },      { ACTION_MOUNT, run_disk },
         { ACTION_MOVE_FILES, run_filling },    { ACTION_PRUNE_FILES, run_waited },
         { ACTION_PRUNE_FILES, run_look },      { ACTION_RELOAD_NETWORKD, run_networkd },
-        { ACTION_FORGET_STATE, run_state },
+        { ACTION_FORGET_STATE, run_state },    { ACTION_PIN_IMAGE, run_pin },
 };
 
 /* One that fails says why; what was found can be told. */

@@ -75,7 +75,7 @@ static __attribute__((noinline)) void option_set(Action *a, char *word) {
                 { "level", &a->storage.level },
                 { "filesystem", &a->storage.filesystem }, { "uuid", &a->storage.uuid },
                 { "source", &a->storage.source }, { "with", &a->with },
-                { "snapshotter", &a->image.snapshotter }, { "socket", &a->image.socket }, { "timed-from", &a->timed_from },
+                { "snapshotter", &a->image.snapshotter }, { "socket", &a->image.socket }, { "store", &a->image.store }, { "timed-from", &a->timed_from },
         };
         const struct { const char *name; char ***list; } lists[] = {
                 { "after", &a->after }, { "after-any", &a->after_any }, { "reads", &a->unit.reads },

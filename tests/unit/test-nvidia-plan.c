@@ -1245,7 +1245,7 @@ TEST(units_that_may_repeat_a_secret_are_quiet) {
         sample_plan(&b.s);
         ASSERT_TRUE(plan_find(b.s.plan, "start-unit:" FM)->quiet && plan_find(b.s.plan, "check-unit:" FM)->quiet);
         ASSERT_TRUE(!plan_find(b.s.plan, "start-unit:" PERSISTENCED)->quiet);
-        ASSERT_TRUE(plan_find(b.s.plan, "import-image:" SANDBOX_ARCHIVE)->quiet);
+        ASSERT_TRUE(plan_find(b.s.plan, "import-image:" SANDBOX_ARCHIVE)->quiet && plan_find(b.s.plan, "pin-image:" SANDBOX_IMAGE)->quiet);
 }
 
 /* Under the name of nodeadm by systemd itself; otherwise by the drop-ins of their units. */
