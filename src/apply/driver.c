@@ -74,7 +74,7 @@ static int tell_params(Work *w, const Differences *d, bool known_format) {
         if (d->ignored.size > 0)
                 diag_warn_at(&w->warnings, "driver-parameter", NULL, w->action->id,
                              "the NVIDIA driver does not know the parameter %s and ignores it; "
-                             NVIDIA_OPTIONS " has it for a newer driver",
+                             "remove it from " NVIDIA_OPTIONS ", or use a newer driver",
                              d->ignored.data);
         if (d->unknown.size > 0)
                 return work_fail(

@@ -25,7 +25,8 @@ static bool is_accepted(const DividedGpu *part) {
 static int part_set_mode(Division *d, DividedGpu *part, int asks) {
         int code = NVML_OK;
         for (part->activation = NVML_OK; asks > 0; asks--) {
-                work_at(d->w, "NVML did not answer when asked to set the MIG mode of %s; look for an Xid in dmesg", part->name);
+                work_at(d->w, "NVML did not answer when asked to set the MIG mode of %s; look for an Xid in "
+                              "dmesg", part->name);
                 code = nvml_mig_set_mode(part->device, part_wants_mig(part), &part->activation);
                 if (code != NVML_OK || part->activation != NVML_IN_USE)
                         break;

@@ -438,7 +438,9 @@ static int original_remove(const Moving *m, const Source *s) {
         if (r == -ESTALE)
                 return fail_changed(m, s, where);
         _free_ char *path = xasprintf("%s%s%s", s->move->from, where ? "/" : "", where ?: "");
-        return r < 0 ? move_fail(m, r, "is on the disks now, but could not be deleted from the root disk", path) : 0;
+        return r >= 0 ? 0
+                      : move_fail(m, r, "is on the disks now, but could not be deleted from the root disk",
+                                  path);
 }
 
 static int move(const Moving *m) {

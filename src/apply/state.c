@@ -83,7 +83,8 @@ static const char *data_contradicts(const json_t *state) {
                 if (!json_equal(a, b) && !(is_empty(a) && is_empty(b)))
                         return OTHER_SUM;
         }
-        return is_empty(json_object_get(inner, "podEntries")) ? NULL : "it has allocations of whole pods";
+        return is_empty(json_object_get(inner, "podEntries"))
+                       ? NULL : "it has resources that kubelet allocated to whole pods";
 }
 
 /* Formats "pod:map[container:0-1 other:3] pod:map[…]" in key order, and adds the CPUs to taken. */

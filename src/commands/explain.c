@@ -37,8 +37,7 @@ int command_explain(Run *run) {
         int r = explain_read(run->root, &entries);
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_SOURCE,
-                                  EXPLAIN_FILE " cannot be read: %s; install the package, or see man 7 "
-                                               "nodestrap-codes",
+                                  EXPLAIN_FILE " cannot be read: %s; install the nodestrap package again",
                                   strerror(-r));
         for (char **word = run->options.sources; r >= 0 && *word; word++)
                 r = explain(entries, *word, &t, &run->diag);

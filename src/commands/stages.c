@@ -205,8 +205,8 @@ static int unwrap(Run *run, Blob *b) {
                 return r;
         if (from->chosen)
                 return diag_error_in(&run->diag, -EINVAL, CAUSE_USAGE, b->at.source,
-                                     "contains the NodeConfig of another node; run the command for each "
-                                     "file on its own");
+                                     "is for another node than the files before it; run the command once "
+                                     "for each file");
         from->wrapped = file;
         file = (WrappedFile){};
         from->turns = b->choice ? 1 : from->wrapped.n;

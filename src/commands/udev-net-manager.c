@@ -33,7 +33,7 @@ static void tell(const NetEvent *e, const Results *r) {
                            r->items[k].action->type == ACTION_REMOVE_FILE &&
                            startswith(r->items[k].action->target, NETWORK_DIR "/");
         if (manager == MANAGER_CNI)
-                log_info("%s (%s): the CNI manages it; removed files and links of systemd-networkd: %zu.",
+                log_info("%s (%s): the CNI manages it; removed configuration files of systemd-networkd: %zu.",
                          e->name, i->mac, removed);
         else if (streq(i->mac, e->snapshot.enis.primary))
                 log_info("%s (%s): systemd-networkd manages it, primary interface; %zu done, %zu unchanged.",

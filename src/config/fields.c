@@ -195,8 +195,8 @@ static const Field volume_fields[] = {
           .type = FIELD_STRING, NODEADM("/dev/xvdb") },
         { FIELD("mountTarget", "Directory to mount it on."), .type = FIELD_STRING, .flags = FIELD_NO_NUMBER,
           .pattern = DOC("^/|^$"), NODEADM("/var/lib/containerd") },
-        { FIELD("mountTargets", "Directories that share the volume; use this or mountTarget."), .type = FIELD_LIST,
-          .fields = target_item, OURS("[\"/var/lib/kubelet\", \"/data\"]") },
+        { FIELD("mountTargets", "Directories that share the volume; use this or mountTarget."),
+          .type = FIELD_LIST, .fields = target_item, OURS("[\"/var/lib/kubelet\", \"/data\"]") },
         { FIELD("fsType", "File system for a blank volume."), .type = FIELD_ENUM,
           NAMES(filesystem_table), NODEADM("ext4") },
         {}

@@ -127,7 +127,8 @@ static const char *unsafe_sysctls(const KubeletGiven *g) {
         json_array_foreach(json_object_get(g->all, "allowedUnsafeSysctls"), i, item) {
                 const char *name = json_string_value(item) ?: "";
                 if (!is_sysctl(name, true))
-                        return "holds a name that is not a kernel setting; write, for example, net.core.somaxconn";
+                        return "holds a name that is not a kernel setting; write, for example, "
+                               "net.core.somaxconn";
                 if (!is_namespaced(name, g->minor))
                         return text_say(g->room, "holds %s, which is not namespaced; list only namespaced "
                                         "ones, such as net.*, fs.mqueue.*, kernel.shm*, kernel.msg* and "

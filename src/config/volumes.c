@@ -216,7 +216,8 @@ bool volumes_validate(const Merge *m, Diag *diag) {
                         complain(&c, i, "mountTarget", "is missing: the directory to mount it on");
                 else if (one && several)
                         complain(&c, i, "mountTargets",
-                                 "is set beside mountTarget: name all directories here, or one there");
+                                 "cannot be set together with mountTarget: use mountTarget for one "
+                                 "directory, mountTargets for several");
         }
         check_targets(&c);
         return !c.broken;

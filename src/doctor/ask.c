@@ -254,7 +254,8 @@ static char *read_fault(Ask *a) {
         while (n > 0) {
                 int r = stop_wait(fd, a->end_usec);
                 if (r < 0 || (r == 0 && now_usec() >= a->end_usec))
-                        return xstrdup("its root was not ready in time; try again with less load");
+                        return xstrdup("its root directory was not ready in time; try again when this "
+                                       "machine is less busy");
                 n = r > 0 ? read(fd, buffer, sizeof buffer) : 1;
                 text_add_bytes(&why, buffer, r > 0 && n > 0 ? (size_t)n : 0);
         }

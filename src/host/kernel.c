@@ -52,9 +52,9 @@ char *kernel_settings_fault(const KernelState *k, const bool *given) {
                 text_add(&t, "%s%s is %.20s and not %s", t.size > 0 ? ", " : "", name, value,
                          kubelet_tunables[i].value);
         }
-        return t.size > 0 ? xasprintf("kubelet does not start with these kernel settings (%s): "
-                                      "protectKernelDefaults requires others; set them by a file in "
-                                      "/etc/sysctl.d, or in spec.instance.sysctl",
+        return t.size > 0 ? xasprintf("kubelet does not start: protectKernelDefaults requires other "
+                                      "kernel settings (%s); set them in a file in /etc/sysctl.d, or in "
+                                      "spec.instance.sysctl",
                                       t.data)
                           : NULL;
 }

@@ -175,7 +175,8 @@ static int read_folder(const Root *root, const char *folder, AddDecision add, De
 int decisions_read(const Root *root, const char *instance_id, Decisions *ret, Diag *diag) {
         if (!instance_id_is_valid(instance_id))
                 return diag_error(diag, -EINVAL, CAUSE_INTERFACE,
-                                  "the instance id from the metadata service is not like i-0123456789abcdef0");
+                                  "the instance id from the metadata service does not look like "
+                                  "i-0123456789abcdef0");
         _free_ char *names = xasprintf(DECISIONS_DIR "/%s", instance_id),
                     *macs = xasprintf(DECISIONS_DIR "/" BY_MAC "/%s", instance_id);
         *ret = (Decisions){};

@@ -258,7 +258,7 @@ static int ask_for_tag(NetEvent *e) {
                 return net_event_pass(e, r, &found);
         const Diagnostic *error = diag_first_error(&found);
         diag_warn(e->diag, "no-manage-unknown", "%s: %s", e->name,
-                  error ? error->text : "EC2 refuses to tell its tags");
+                  error ? error->text : "EC2 denies access to its tags");
         diag_done(&found);
         return 0;
 }

@@ -263,8 +263,8 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
                 return false;
         e.rows = network_cards_of(e.type, &e.n_rows);
         if (!e.rows)
-                note_cards(plan, xasprintf("not checked for each network card: no table lists the network cards of %s",
-                                           e.type));
+                note_cards(plan, xasprintf("not checked for each network card: no table lists the network "
+                                           "cards of %s", e.type));
         for (const CardUse *use = host->cards; e.rows && use < host->cards + host->n_cards; use++) {
                 const NetworkCards *row = row_of(&e, use->card);
                 if (!row) {
@@ -283,8 +283,8 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
         for (unsigned card = 0; card < ARRAY_SIZE(maybe) && e.n + more == efa; card++)
                 e.taken[card] |= maybe[card];
         if (e.rows && e.n != efa && e.n + more != efa)
-                note_cards(plan, xasprintf("not checked for each network card: %u EFA devices on PCI, but the "
-                                           "network cards account for %u to %u", efa, e.n, e.n + more));
+                note_cards(plan, xasprintf("not checked for each network card: %u EFA devices on PCI, but "
+                                           "the network cards account for %u to %u", efa, e.n, e.n + more));
         else if (e.rows) {
                 e.n = efa;
                 return show_cards(plan, &e, false, far);

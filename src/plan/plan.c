@@ -287,7 +287,7 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",
                           "this plan assumes some facts, so the plan and its sha256 may differ on a real "
-                          "node: run nodestrap plan there");
+                          "node. To compare, run nodestrap plan on that node");
 }
 
 static int check_facts(const Host *host, Diag *diag) {
@@ -395,7 +395,7 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
                 return r;
         plan_requirements(plan, config, host);
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST_FILE,
-                 "remove files that only earlier plans wrote");
+                 "remove files that this plan no longer writes");
         plan_take_turn(plan);
         plan_units(plan, config, host);
         plan_node(plan, config, host);

@@ -57,7 +57,7 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
         if (strv_contains(host->assumed, "disks"))
                 text_add(t, " (assumed)");
         if (host->modelled)
-                text_add(t, "; planned with %zu network interface%s", host->n_nics,
+                text_add(t, "; this plan assumes %zu network interface%s", host->n_nics,
                          host->n_nics == 1 ? "" : "s");
         else
                 add_count(t, host->n_nics, "network interface");
@@ -256,8 +256,8 @@ static bool *critical_of(const Plan *plan, uint64_t *ret_usec) {
 
 static void add_critical(Text *t, const char *mark, uint64_t usec) {
         if (usec > 0)
-                text_add(t, "\n%s marks the longest chain of steps before kubelet starts, usually about "
-                            "%llu s\n",
+                text_add(t, "\n%s marks the longest chain of steps before kubelet starts; these usually "
+                            "take about %llu s\n",
                          mark, (unsigned long long)((usec + USEC_PER_SEC - 1) / USEC_PER_SEC));
 }
 

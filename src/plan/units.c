@@ -141,7 +141,7 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
         if (label) {
                 a->node.clique = true;
                 a->with = xstrdup(taint ? CLIQUE_KEY " " TAINT_KEY : CLIQUE_KEY);
-                RENEW(a->why, xstrdup(taint ? "label the fabric clique; taint after a failure"
+                RENEW(a->why, xstrdup(taint ? "label Node with fabric clique; taint after failure"
                                             : "label the Node with its fabric clique"));
                 if (!taint)
                         action_after(a, FABRIC_ID);
@@ -160,7 +160,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_NODE, PHASE_RUN, "kubelet", TAINT_KEY,
-                             "after device failure: fail if an earlier Node is untainted");
+                             "after device failure: fail if Node exists untainted");
         a->with = xstrdup(host->instance.id);
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_unit(&plan->actions[i], "kubelet.service"))

@@ -266,8 +266,8 @@ static int prepare(Puller *p) {
         for (size_t i = 0; r >= 0 && i < PULL_THREADS; i++)
                 r = channel_open(&p->curl, socket, &p->channels[i]);
         if (r == -ENOTSUP)
-                pull_warn("no-pre-pull", "libcurl.so.4 has no HTTP/2, which containerd needs; install "
-                          CURL_PACKAGE);
+                pull_warn("no-pre-pull", "libcurl.so.4 has no HTTP/2, by which nodestrap calls containerd; "
+                          "install " CURL_PACKAGE);
         else if (r < 0)
                 pull_warn("no-pre-pull", "libcurl.so.4 cannot be initialised: %s", why ?: "no memory");
         return r;

@@ -174,7 +174,7 @@ static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
                 return 0;
         }
         if (packed) {
-                ret->unread = ret->unread ?: xasprintf("%s: after decoding, this is still %s; "
+                ret->unread = ret->unread ?: xasprintf("%s: decoded, this is %s once more; "
                                                        "encode it only once", b->at.source, packed);
                 return 0;
         }

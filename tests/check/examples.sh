@@ -85,7 +85,7 @@ ok "two are one too many" refuses 2 'takes one instance type' p5.48xlarge p4d.24
 echo 'p5-48xlarge.userdata p5.48xlarge' >"$root/usr/lib/nodestrap/examples/types"
 ok "a list without a line for it is told" refuses 12 '/usr/lib/nodestrap/examples/types has no file for m5.large' m5.large
 rm "$root/usr/lib/nodestrap/examples/p5-48xlarge.userdata"
-ok "so is a file that is missing" refuses 12 "/usr/lib/nodestrap/examples/p5-48xlarge.userdata below $root cannot be read: No such file or directory; install the package, or see conf/examples of the sources" p5.48xlarge
+ok "so is a file that is missing" refuses 12 "/usr/lib/nodestrap/examples/p5-48xlarge.userdata below $root cannot be read: No such file or directory; install the nodestrap package, or see conf/examples in its source code" p5.48xlarge
 
 # ---- recipes ----
 mkdir "$tmp/bin"; ln -s "$nodestrap" "$tmp/bin/nodestrap"

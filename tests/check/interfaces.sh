@@ -187,7 +187,7 @@ ok "nothing is written" no_file ens7
 ok "the others are well" add ens6
 lag "404 */network-card inf"
 rm "$root/run/nodestrap/interfaces.json"
-ok "a card that is never told on a type with several is no card 0" eval 'late ens7 "$(mac_of 7)/network-card" && says "does not tell its network card yet" && undecided ens7'
+ok "a card that is never told on a type with several is no card 0" eval 'late ens7 "$(mac_of 7)/network-card" && says "does not list its network card yet" && undecided ens7'
 lag "=0 */network-card inf" "=0 */device-number inf"
 rm "$root/run/nodestrap/interfaces.json"
 ok "nor is there a second device 0 on card 0" eval 'late ens7 "$(mac_of 7)/network-card" && says "which is the primary interface" && undecided ens7'
@@ -312,7 +312,7 @@ ok "without their decisions, behind the marker, they stay so" eval 'add ens5 && 
 printf '{"interface":"ens5","manager":"cni"}' >"$decisions/by-mac/$id/$(mac_of 5)"; printf cni >"$decisions/$id/ens5"
 ok "the primary one also with a decision against it" eval 'add ens5 && has ens5 RouteMetric=512 && decided ens5 io.systemd.Network'
 unplug ens6; plug ens6 0e:f4:9a:2b:fe:11
-ok "another one of that name does not" eval 'add ens6 && no_file ens6 && says "the CNI manages it; removed files and links of systemd-networkd: 1"'
+ok "another one of that name does not" eval 'add ens6 && no_file ens6 && says "the CNI manages it; removed configuration files of systemd-networkd: 1"'
 machine p5.48xlarge --count 4
 marker
 ok "where the package comes onto a node that runs, its primary one is left alone" eval 'add ens5 && no_file ens5 && [ "$(cat "$decisions/$id/ens5")" = cni ]'

@@ -25,7 +25,7 @@ try "--matrix needs no type" says '2 types, 0 without a plan' plan -c nodeclass.
 try "doctor takes the type of the file" says 'p5.48xlarge' "$nodestrap" doctor -c nodeclass.yaml --root /
 try "Karpenter's taint is in the plan" says 'karpenter.sh/unregistered=:NoExecute' plan -c nodeclass.yaml
 try "and the label of the NodePool" says 'team=vision' plan -c nodeclass.yaml
-try "two files for two nodes" says 'run the command for each file on its own' "$nodestrap" config check -c nodeclass.yaml -c terraform-plan.json
+try "two files for two nodes" says 'run the command once for each file' "$nodestrap" config check -c nodeclass.yaml -c terraform-plan.json
 try "sarif has the line of the file" says '"startLine": 35' "$nodestrap" config check --output sarif eksctl.yaml
 try "--instance-type-file has a type that no table has" says 'machine    p9.48xlarge' \
         plan -c nodeclass.yaml --instance-type p9.48xlarge --instance-type-file types.txt

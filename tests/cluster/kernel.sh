@@ -55,7 +55,7 @@ try "and kubelet goes on" ends_with "$further"
 printf '%s\n' "$titles" >kernel/swaps
 
 echo 0 >kernel/kernel/panic
-try "with another setting a plan says that kubelet does not start" warns '' '"kubelet does not start with these kernel settings \(kernel\.panic is 0 and not 10\)'
+try "with another setting a plan says that kubelet does not start" warns '' '"kubelet does not start: protectKernelDefaults requires other kernel settings \(kernel\.panic is 0 and not 10\)'
 echo root:x:0:0:root:/root:/bin/sh >root/etc/passwd; cp root/etc/passwd root/etc/group
 try "and kubelet ends at it" ends_with '"Failed to start ContainerManager" err="invalid kernel flag: kernel/panic, expected value: 10, actual value: 0"'
 rm root/etc/passwd

@@ -586,7 +586,7 @@ TEST(volumes) {
 TEST(volumes_that_contradict) {
         expect_error(VOLUMES("{mountTarget: /data}"), "volumes[0].device: is missing");
         expect_error(VOLUMES("{device: /dev/xvdb}"), "volumes[0].mountTarget: is missing");
-        expect_error(VOLUMES("{device: sdb, mountTarget: /a, mountTargets: [/b]}"), "volumes[0].mountTargets: is set beside mountTarget");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a, mountTargets: [/b]}"), "volumes[0].mountTargets: cannot be set together with mountTarget");
         expect_error(VOLUMES("{device: sdb, mountTarget: /var/lib/nodestrap}"), "volumes[0].mountTarget: \"/var/lib/nodestrap\" holds the state of nodestrap");
         expect_error(VOLUMES("{device: sdb, mountTargets: [/var/lib/nodestrap/x/]}"), "volumes[0].mountTargets[0]: \"/var/lib/nodestrap/x/\" holds the state of nodestrap");
         expect_error(VOLUMES("{device: ../x, mountTarget: /a}"), "volumes[0].device: \"../x\" is not a device");

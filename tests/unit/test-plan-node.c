@@ -383,8 +383,8 @@ TEST(a_kernel_that_kubelet_does_not_start_on) {
                 { "{}", NULL, "1 0 10 1 1000000 25000000", NULL, NULL },
                 { "{}", NULL, NULL, NULL, NULL },      /* as of a model */
                 { "{}", NULL, "1 0 10 1 - -", NULL, NULL },       /* what cannot be read is not told */
-                { "{}", NULL, "0 0 0 1 1000000 25000000", NULL, "kernel-settings: kubelet does not start with these kernel settings (vm.overcommit_memory is 0 and not 1, "
-                  "kernel.panic is 0 and not 10): protectKernelDefaults requires others; set them by a file in /etc/sysctl.d, or in spec.instance.sysctl" },
+                { "{}", NULL, "0 0 0 1 1000000 25000000", NULL, "kernel-settings: kubelet does not start: protectKernelDefaults requires other kernel settings (vm.overcommit_memory is 0 "
+                  "and not 1, kernel.panic is 0 and not 10); set them in a file in /etc/sysctl.d, or in spec.instance.sysctl" },
                 { "{\"protectKernelDefaults\": false}", NULL, "0 0 0 1 1000000 25000000", NULL, NULL },
                 { "{}", "--protect-kernel-defaults=false", "0 0 0 1 1000000 25000000", NULL, NULL },
                 { "{}", NULL, NULL, "/dev/zram0", "swap: kubelet does not start with swap (/dev/zram0, in /proc/swaps): failSwapOn is true; swapoff -a and remove it from /etc/fstab, or set "

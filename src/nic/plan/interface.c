@@ -61,10 +61,10 @@ static const char *missing_place(const InterfaceFacts *f, const Eni *eni) {
         if (eni->device < 0)
                 return "the metadata service has no device number for it yet";
         if (eni->card < 0 && f->cards == 0)
-                return "the metadata service does not tell its network card, and the number of cards of this "
+                return "the metadata service does not list its network card, and the number of cards of this "
                        "instance type is not known";
         if (eni->card < 0 && f->cards > 1)
-                return "the metadata service does not tell its network card yet, and this instance type has "
+                return "the metadata service does not list its network card yet, and this instance type has "
                        "several";
         if (eni->card <= 0 && eni->device == 0)
                 return "the metadata service lists this interface as device 0 of network card 0, which is "
@@ -170,7 +170,7 @@ static void forget_names(Making *m, const InterfaceFacts *f) {
                 _free_ char *path = decision_name_path(f->enis->instance_id, d->name);
                 if (!is_removed(m, path))
                         decision_step(m, plan_add(m->plan, ACTION_REMOVE_FILE, PHASE_CONFIG, GROUP, path,
-                                                  "decision under the former interface name"));
+                                                  "remove the decision for the former interface name"));
         }
 }
 
