@@ -100,6 +100,9 @@ static char *last_line(const Verdict *v, const Report *report, double seconds) {
         _free_ char *left_out = skipped > 0 ? xasprintf(", %zu skipped", skipped) : xstrdup("");
         if (v->text)
                 return xasprintf("nodestrap: ok: %s", v->text);
+        if (done + unchanged == 0)
+                return xasprintf("nodestrap: ok: nothing to do%s (%s, %.2f s)", left_out, report->phases,
+                                 seconds);
         if (done == 0)
                 return xasprintf(
                         "nodestrap: ok: nothing to change, %zu steps were done already%s (%s, %.2f s)",

@@ -52,7 +52,9 @@ try "the Node is Ready" node_ready
   echo "\"systemd\": $(systemctl show -P UserspaceTimestampMonotonic) }}"; }} >out/times.json
 {{ echo '{{'; for unit in {readers}; do n=$(property $unit IOReadBytes); [[ $n =~ ^[0-9]+$ ]] || n=0; echo "\"read by $unit\": $n,"; done
   for unit in {phases}; do n=$(property $unit MemoryPeak); [[ ! $n =~ ^[0-9]+$ ]] || echo "\"memory of $unit\": $n,"; done
-  read -r _ _ sectors _ </sys/block/vda/stat; echo "\"read from the root disk in all\": $((sectors * 512)) }}"; }} >out/read.json
+  read -r _ _ sectors _ </sys/block/vda/stat; echo "\"read from the root disk in all\": $((sectors * 512)),"
+  for stat in /sys/block/nvme*n1/stat; do read -r _ _ sectors _ <$stat; stores=$((stores + sectors)); done
+  echo "\"read from instance stores in all\": $((stores * 512)) }}"; }} >out/read.json
 {{ echo '{{'; for unit in containerd kubelet; do echo "\"$unit\": $(stalled /sys/fs/cgroup$(property $unit ControlGroup)/io.pressure),"; done
   echo "\"any program\": $(stalled /proc/pressure/io) }}"; }} >out/stalled.json
 cp /run/nodestrap/{{status,read-ahead}}.json out/ 2>/dev/null
