@@ -81,8 +81,8 @@ static int look_until(Work *w, const KubeAccess *a) {
                 int r;
                 if (l.cause != CAUSE_NONE) {
                         r = work_fail(w, -EHOSTUNREACH, l.cause,
-                                      "%s; kubelet might take over an existing Node %s without the taint "
-                                      TAINT_KEY ": %s; nodestrap init or a reboot asks again",
+                                      "%s; a Node %s may exist without the taint " TAINT_KEY ", and kubelet "
+                                      "would use it: %s; to check again, run nodestrap init or reboot",
                                       l.text, a->node, what_kubelet_does(w));
                         work_progress(w, "%s; asking again", l.text);
                 } else {

@@ -217,9 +217,9 @@ static const Field instance_fields[] = {
         { FIELD("hugePages", "Huge pages, reserved before kubelet counts them."), MAP(huge_pages_fields),
           OURS("{\"mode\": \"auto\"}") },
         { FIELD("environment",
-                "Environment variables by service, with or without .service. Those of default go to "
-                "containerd, kubelet, SOCI and each service named here (under the name nodeadm to all "
-                "services). A variable name has letters, digits and _. For proxies see nodestrap(8), "
+                "Environment variables by service, with or without .service. The entry default is for "
+                "containerd, kubelet, SOCI and each service named here; called as nodeadm, for all "
+                "services. A variable name has letters, digits and _. For proxies see nodestrap(8), "
                 "ENVIRONMENT."), .fields = environment_item,
           BOUND(DICT, instance, bind_environment),
           NODEADM("{\"default\": {\"HTTPS_PROXY\": \"http://10.0.0.8:3128\", "
@@ -271,11 +271,11 @@ static const Field imex_fields[] = {
 static const Field gpu_index_item[] = { { .type = FIELD_INTEGER, .max = 63 }, {} };
 static const Field profile_item[] = { { .type = FIELD_INTEGER, .min = 1, .max = 64 }, {} };
 static const Field mig_fields[] = {
-        { FIELD("devices", "Indexes of GPUs, or all."), .type = FIELD_LIST,
+        { FIELD("devices", "Indexes of GPUs as nvidia-smi counts them, or all."), .type = FIELD_LIST,
           .flags = FIELD_OR_TEXT | FIELD_NO_NUMBER, .fields = gpu_index_item, .pattern = DOC("^(all)?$"),
           OURS("[0, 1]") },
-        { FIELD("profiles", "Number of instances by profile, such as 1g.5gb: 7."), .type = FIELD_DICT,
-          .fields = profile_item, OURS("{\"1g.5gb\": 7}") },
+        { FIELD("profiles", "Number of instances by profile, such as 1g.10gb: 7 on an H100."),
+          .type = FIELD_DICT, .fields = profile_item, OURS("{\"1g.10gb\": 7}") },
         {}
 };
 static const Field mig_item[] = { { .type = FIELD_MAP, .fields = mig_fields }, {} };
@@ -291,7 +291,7 @@ static const Field nvidia_fields[] = {
                 "Partitions of GPUs; absent: keep them; off: turn MIG mode off. Short form for all GPUs: "
                 "\"19,19,19\"."), .flags = FIELD_OR_TEXT, .fields = mig_item,
           .pattern = DOC("^[0-9a-z.+-]+( *, *[0-9a-z.+-]+)*$|^$"), BOUND(LIST, nvidia, bind_mig),
-          OURS("[{\"devices\": \"all\", \"profiles\": {\"1g.5gb\": 7}}]") },
+          OURS("[{\"devices\": \"all\", \"profiles\": {\"1g.10gb\": 7}}]") },
         { FIELD("memoryMode",
                 "The driver manages coherent GPU memory (CDMM), or the kernel does, as NUMA nodes."),
           NAMES(memory_mode_table), AT(ENUM, nvidia.memory), OURS("driver") },

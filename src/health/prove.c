@@ -329,8 +329,8 @@ json_t *prove_judge(const ProveInput *input, Findings *f) {
                 take_line(&j, line, (size_t)(end - line));
         judge_end(&j);
         judge_rate(&j, RATE_MEMORY, MEMORY_PART, "slow-memory", "its memory is read and written");
-        judge_rate(&j, RATE_TO_GPU, HOST_PART, "slow-host", "copies from the host arrive");
-        judge_rate(&j, RATE_TO_HOST, HOST_PART, "slow-host", "copies to the host arrive");
+        judge_rate(&j, RATE_TO_GPU, HOST_PART, "slow-host", "it receives data from the host");
+        judge_rate(&j, RATE_TO_HOST, HOST_PART, "slow-host", "it sends data to the host");
         judge_links(&j);
         sort_findings(&j);
         json_t *all = report(&j);

@@ -161,8 +161,8 @@ static void look_at_devices(Watch *w) {
                 obstacle(w, CAUSE_DEVICES,
                          xasprintf("Node %s of cluster %s is Ready, but %s", w->access->node,
                                    w->access->cluster,
-                                   text ?: "no readable report of init has the number of its devices; run "
-                                           "sudo nodestrap wait"));
+                                   text ?: "no report of init that can be read says how many devices it has; "
+                                           "run sudo nodestrap wait"));
 }
 
 /* A watch begins with an event for an existing Node: without one, there is none. */

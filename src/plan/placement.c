@@ -51,7 +51,7 @@ static void show(json_t *places, Text *text, unsigned card, unsigned device) {
         json_array_append_new(places, o);
         text_add(text, "           card %2u, device %2u: metric %4u, ", card, device, metric);
         if (primary)
-                text_add(text, "no table and no rules: the primary interface\n");
+                text_add(text, "no route table and no rules, as the primary interface\n");
         else
                 text_add(text, "table %5u, rules for each of its addresses\n", table);
 }

@@ -82,7 +82,8 @@ MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) 
                 apply_expression(&pods, config, host, warnings);
         else if (config->kubelet.max_pods_expression)
                 diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION), EXPRESSION,
-                             "is not evaluated: nodestrap does not know how many interfaces and addresses "
-                             "this instance type takes");
+                             "is not evaluated, so kubelet gets the standard value of %u. nodestrap does "
+                             "not know how many interfaces and addresses this instance type takes; set "
+                             "spec.kubelet.config.maxPods", pods.pods);
         return pods;
 }

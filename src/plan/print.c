@@ -179,7 +179,9 @@ static void add_findings(Text *t, const Diag *findings, bool markdown) {
         }
 }
 
-static void add_marks(Text *t, const json_t *node) {
+static void add_marks(Text *t, const Plan *plan) {
+        const json_t *node = plan->node;
+        const Action *mark = plan_find(plan, "mark-node:" TAINT_FILE);
         const char *id = json_get_text(node, "providerID"), *key;
         json_t *value;
         size_t i;
@@ -187,17 +189,20 @@ static void add_marks(Text *t, const json_t *node) {
                 text_add(t, "  %-20s %s\n", "providerID", id);
         json_object_foreach(json_object_get(node, "labels"), key, value)
                 text_add(t, "  %-20s %s=%s\n", "label", key, json_string_value(value));
+        if (mark && mark->node.clique)
+                text_add(t, "  %-20s %s, known when the fabric is complete\n", "label", CLIQUE_KEY);
         json_array_foreach(json_object_get(node, "taints"), i, value)
                 text_add(t, "  %-20s %s=%s:%s\n", "taint", json_get_text(value, "key"),
                          json_get_text(value, "value"), json_get_text(value, "effect"));
 }
 
 /* Names and values as in `kubectl describe node`. */
-static void add_node(Text *t, const json_t *node) {
+static void add_node(Text *t, const Plan *plan) {
+        const json_t *node = plan->node;
         const char *columns[] = { "capacity", "allocatable", "approximate" }, *name;
         json_t *value;
         text_add(t, "\nNode %s, as kubelet will report it\n", json_get_text(node, "name"));
-        add_marks(t, node);
+        add_marks(t, plan);
         text_add(t, "  %-20s %-16s %s\n", "", "capacity", "allocatable");
         json_object_foreach(json_object_get(node, "capacity"), name, value) {
                 const char *cells[ARRAY_SIZE(columns)];
@@ -270,7 +275,7 @@ char *plan_to_text(const Plan *plan) {
                 add_actions(&t, plan, (Phase)phase, critical);
         add_critical(&t, ">", usec);
         if (plan->node)
-                add_node(&t, plan->node);
+                add_node(&t, plan);
         add_findings(&t, &plan->warnings, false);
         add_diffs(&t, plan);
         add_live(&t, plan);

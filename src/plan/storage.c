@@ -524,8 +524,8 @@ static void plan_stores(Plan *plan, Stores *s) {
         if (!s->host->modelled && s->seen->looked && s->count == 0 && s->expected == 0)
                 diag_warn_at(&plan->warnings, "no-instance-stores", NULL,
                              "spec.instance.localStorage.strategy",
-                             "this machine has no instance store, nor a controller of one on its PCI bus: "
-                             "the data stays on the root disk");
+                             "this machine has no instance store, and its PCI bus shows none, so the data "
+                             "stays on the root disk");
         stores_check_number(s);
         if (s->count > 0 || !s->seen->looked)
                 place_check_top(s);

@@ -104,7 +104,7 @@ static void metrics_chain(Text *t, const Status *s) {
         static const char links[][12] = { "config", "devices", "run", "cloud-init" };
         if (!s->path || !s->path->id)
                 return;
-        metric_head(t, "critical_path_seconds", "seconds of each part on the way to the start of kubelet");
+        metric_head(t, "critical_path_seconds", "seconds of each part of the boot until kubelet started");
         for (size_t i = 0; i < ARRAY_SIZE(links); i++)
                 text_add(t, "nodestrap_critical_path_seconds{part=\"%s\"} %.6f\n", links[i],
                          (double)critical_share(s, links[i]) / USEC_PER_SEC);

@@ -36,7 +36,7 @@ try "what the image hangs on it ran in both boots" is "$(wc -l </var/lib/hook)" 
 try "no ordering cycle was broken" no_cycle
 # shellcheck disable=SC2046
 nodestrap plan $(sources) >out/plan 2>&1
-try "a plan says what a failure comes to" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'reboot once on hardware failure; else start kubelet'"
+try "a plan says what a failure comes to" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'start kubelet; after hardware failure reboot once'"
 try "and that this instance has had it" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'no reboot after a hardware failure: this instance has used its one reboot'"
 
 echo junk >$LEDGER

@@ -100,7 +100,7 @@ ok "which is that of containerd" says "not found"
 ok "a registry that hangs" pulls 4 plain.test/hang/e:1 plain.test/public/f:1
 ok "holds no other image up" states failed pulled
 ok "nor the end" in_time
-ok "and is a warning" says "image-not-pulled: plain.test/hang/e:1: containerd had no answer in time"
+ok "and is a warning" says "image-not-pulled: plain.test/hang/e:1: containerd did not answer in time"
 
 ok "a registry that hangs with three" pulls 3 plain.test/hang/e:1 plain.test/hang/e:2 plain.test/hang/e:3 plain.test/public/w:1
 ok "leaves no time for another" says "image-not-pulled: plain.test/public/w:1: no time was left after the earlier images"

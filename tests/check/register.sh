@@ -70,7 +70,7 @@ has '{"providerID": "kind://docker/training/x"}'; look 30
 ok 'an id in another form tells of no other instance' eval 'ends 60 && says "exists without the taint"'
 
 # ---- no answer, or not in time ----
-unknown() { ends 60 && says "^$1: .*; kubelet might take over an existing Node $node without the taint nodestrap/unhealthy: kubelet stays down; nodestrap init or a reboot asks again"; }
+unknown() { ends 60 && says "^$1: .*; a Node $node may exist without the taint nodestrap/unhealthy, and kubelet would use it: kubelet stays down; to check again, run nodestrap init or reboot"; }
 kube --node "$node"; kill "${pids[-1]}"; wait "${pids[-1]}" 2>/dev/null; look 3
 ok 'a server that is away' eval 'unknown EAPIROUTE && says "refuses the connection"'
 kube --node "$node" --fault 'status=503*2' --fault 'reset*1'; look 30

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by tests/boot/import-image*.sh. After import-image the sandbox image is in the store of containerd, under the name in the
-# configuration, wherever it was before; after pin-image it is pinned. containerd and ctr are the real ones; in the place of SOCI stands a snapshotter
+# Sourced by tests/boot/import-image*.sh. After import-image the sandbox image is in the store of containerd, wherever it was before. It has
+# the name in the configuration. After pin-image it is pinned. containerd and ctr are the real ones; in the place of SOCI stands a snapshotter
 # that containerd brings and that is not its default.
 . /vmtest/guest.sh
 
