@@ -216,8 +216,8 @@ int versions_work(Work *w) {
                 r = check_program(w, *program, driver, &t);
         if (r >= 0 && t.size > 0)
                 r = work_fail(w, -EPROTO, CAUSE_VERSION,
-                              "the NVIDIA driver is %s, but %s: the versions must match; give all NVIDIA "
-                              "packages one version. Reboot if the old driver is still loaded",
+                              "the NVIDIA driver is %s, but %s: the versions must match; install all "
+                              "NVIDIA packages in the same version. Reboot if the old driver is still loaded",
                               driver, t.data);
         return r;
 }

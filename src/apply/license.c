@@ -13,7 +13,7 @@
 
 #define STEP_USEC (250 * USEC_PER_MSEC)
 #define DAEMON    "nvidia-gridd"
-#define LATER     "after some time, a day on EC2, CUDA fails without a licence"
+#define LATER     "without one CUDA fails after some time (on EC2, after a day)"
 
 /* *ret_text: the first GPU without a licence and the reason; or NULL. > 0: waiting may help. */
 static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {

@@ -230,8 +230,8 @@ static const Field instance_fields[] = {
         { FIELD("sysctl", "Kernel settings by name."), .fields = string_item,
           BOUND(DICT, instance, bind_sysctl), OURS("{\"net.core.somaxconn\": \"4096\"}") },
         { FIELD("tuning",
-                "With GPUs: warn of settings that slow them down (audit), also set those of CPUs (gpu), or "
-                "neither."),
+                "With GPUs: audit warns of settings that slow GPUs down, gpu also changes those of CPUs, "
+                "off does neither."),
           NAMES(tuning_mode_table), AT(ENUM, instance.tuning), OURS("gpu") },
         { FIELD("strictNodeName",
                 "Wait until EC2 says the node name, and never assume one?"),

@@ -314,7 +314,7 @@ static const char *pod_logs(const KubeletGiven *g) {
         return !*dir || (*dir == '/' && !strstr(dir, "//") && !strstr(dir, "/./") && !strstr(dir, "/../") &&
                          !endswith(dir, "/.") && !endswith(dir, "/..") && (!dir[1] || !endswith(dir, "/")))
                        ? NULL
-                       : "must be an absolute path without doubled slashes, . and .. in it";
+                       : "must be an absolute path that contains no //, /./ or /../";
 }
 
 /* k8s.io/component-base:tracing/api/v1/config.go */

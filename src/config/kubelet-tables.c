@@ -126,7 +126,7 @@ const char *kubelet_member_fault(const KubeletSetting *s, const char *key, const
         bool quantity = s->type == 'q';
         if (*s->limits && !word_is_among(key, s->limits))
                 return quantity ? "is not one of the resources cpu, memory, ephemeral-storage and pid"
-                                : "is not an eviction signal, such as memory.available";
+                                : "is not an eviction signal; memory.available is one";
         if ((!quantity && s->type != 'e') || is_quantity(json_string_value(value), !quantity))
                 return NULL;
         return quantity ? "must be a quantity, such as 500m or 1Gi"

@@ -67,7 +67,7 @@ static void check_device(Check *c, size_t i) {
                 complain(c, i, "device", "is missing: the name of the volume in the launch template, such as "
                                          "/dev/xvdb, or its id, vol-…");
         else if (!is_device(device))
-                complain(c, i, "device", "%s is not a device, such as /dev/xvdb, /dev/nvme1n1 or an id, "
+                complain(c, i, "device", "%s is not a device: write /dev/xvdb, /dev/nvme1n1 or an id, "
                                          "vol-…", shown);
         else if (before != i)
                 complain(c, i, "device", "%s is also the device of " VOLUMES "[%zu]: write one entry with "

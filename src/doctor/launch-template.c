@@ -46,7 +46,8 @@ static const struct KeyRule {
         const char *text;
 } key_rules[] = {
         { "HttpEndpoint", "disabled", ALWAYS, CAUSE_IMDS,
-          "nodestrap reads the user data there: the boot ends with EIMDS; write enabled" },
+          "nodestrap reads user data from the metadata service, so the boot ends with EIMDS; set it to "
+          "enabled" },
         { "HttpTokens", "optional", ALWAYS, CAUSE_NONE,
           "IMDSv1 gives the credentials of the node without a token, and nodestrap needs no IMDSv1; write "
           "required" },

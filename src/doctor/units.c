@@ -164,7 +164,7 @@ static bool look_service(Look *l, const Need *need, const char *path, const Serv
         bool empty = n == 0 && !(once && (s->stops || s->acts) && (s->remains || s->acts));
         bool well = !endswith(need->name, ".service") || !(empty || (n > 1 && !(s->type && once)));
         if (!well)
-                UNIT_FAULT(l, need, "unit", path, "systemd refuses it, with its drop-ins: %s",
+                UNIT_FAULT(l, need, "unit", path, "systemd cannot load this unit with its drop-ins: %s",
                            empty ? "it has no ExecStart="
                                  : "several ExecStart= need Type=oneshot; begin the drop-in with an empty "
                                    "ExecStart=");

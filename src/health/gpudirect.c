@@ -129,7 +129,7 @@ static void check_efa_driver(const Root *root, const char *release, Lacks *l) {
                                  "the EFA driver of this kernel has no dma-buf (5.16 has it)", "");
         } else if (!version_at_least(version, 0, 0))
                 add_lack(l, false, "install the EFA driver of AWS, 1.16.0 or newer",
-                         "the EFA driver has the unknown version ", version);
+                         "nodestrap cannot read the version of the EFA driver: ", version);
         else if (!version_at_least(version, 1, 16))
                 add_lack(l, true, "install 1.16.0 or newer",
                          "EFA driver without dma-buf (1.16.0 has it): ", version);

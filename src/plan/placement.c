@@ -284,7 +284,7 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
                 e.taken[card] |= maybe[card];
         if (e.rows && e.n != efa && e.n + more != efa)
                 note_cards(plan, xasprintf("not checked for each network card: %u EFA devices on PCI, but "
-                                           "the network cards account for %u to %u", efa, e.n, e.n + more));
+                                           "the interfaces have %u to %u", efa, e.n, e.n + more));
         else if (e.rows) {
                 e.n = efa;
                 return show_cards(plan, &e, false, far);

@@ -287,7 +287,7 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",
                           "this plan assumes some facts, so the plan and its sha256 may differ on a real "
-                          "node. To compare, run nodestrap plan on that node");
+                          "node. nodestrap plan --diff FILE shows there what differs");
 }
 
 static int check_facts(const Host *host, Diag *diag) {

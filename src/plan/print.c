@@ -31,11 +31,11 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
         unsigned gpus = host->gpus.count;
         bool guessed = strv_contains(host->assumed, "cpus");
         text_add(t, "%s", host->instance.type ?: "unknown type");
-        if (host->modelled)
-                text_add(t, ", %s the table of instance types", guessed ? "partly from" : "from");
+        if (host->modelled && !guessed)
+                text_add(t, ", from the table of instance types");
         text_add(t, ": ");
         text_add(t, host->cpus > 0 ? "%u CPUs%s" : "CPUs not known", host->cpus,
-                 guessed ? " (assumed)" : "");
+                 guessed ? " (assumed: no table has them)" : "");
         if (host->memory_bytes > 0)     /* not all instance types have it in the table */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
         describe_nodes(t, config, host);
@@ -57,7 +57,7 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
         if (strv_contains(host->assumed, "disks"))
                 text_add(t, " (assumed)");
         if (host->modelled)
-                text_add(t, "; this plan assumes %zu network interface%s", host->n_nics,
+                text_add(t, ", %zu network interface%s (assumed; see --interfaces)", host->n_nics,
                          host->n_nics == 1 ? "" : "s");
         else
                 add_count(t, host->n_nics, "network interface");

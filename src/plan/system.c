@@ -31,7 +31,8 @@ static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) 
                                           "program with it; name a file that holds the text");
                 else if (is_kubelets(name))
                         diag_warn_at(&plan->warnings, "environment-name", NULL, path,
-                                     "has no effect: spec.kubelet makes the kubelet command line");
+                                     "has no effect: nodestrap builds the kubelet command line from "
+                                     "spec.kubelet");
         }
         return r;
 }

@@ -81,7 +81,7 @@ static void plan_sandbox_image(Plan *plan, const Config *config, const Host *hos
         action_after(import, "start-unit:containerd.service");
 
         Action *pin = plan_add(plan, ACTION_PIN_IMAGE, PHASE_RUN, "containerd", SANDBOX_IMAGE,
-                               "let kubelet never remove the pause image");
+                               "keep kubelet from removing the pause image");
         pin->image.socket = xstrdup_or_null(socket);
         pin->lenient = true;
         action_after(pin, "import-image:" SANDBOX_ARCHIVE);
@@ -160,7 +160,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_NODE, PHASE_RUN, "kubelet", TAINT_KEY,
-                             "after device failure: fail if Node exists without taint");
+                             "after device failure: refuse an untainted Node");
         a->with = xstrdup(host->instance.id);
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_unit(&plan->actions[i], "kubelet.service"))
@@ -171,7 +171,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
 static void plan_turn(Plan *plan, const char *forget, FailurePolicy policy) {
         static const char *const why[] = {
                 [FAILURE_HOLD] = "let kubelet start after every step succeeds",
-                [FAILURE_JOIN_TAINTED] = "start kubelet even if a device step failed",
+                [FAILURE_JOIN_TAINTED] = "let kubelet start even if devices failed",
                 [FAILURE_REBOOT] = "start kubelet; after hardware failure reboot once",
                 [FAILURE_POWER_OFF] = "start kubelet; after hardware failure power off",
         };

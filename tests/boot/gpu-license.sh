@@ -22,7 +22,7 @@ try "a licence that takes five seconds: the node comes up" node_starts
 try "kubelet has waited for it" kubelet_saw 'gpus=1 .* licensed'
 
 power gridd-never=yes; require
-fails 33 ELICENSE 'GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence for NVIDIA Workstation; after some time.* journalctl -u nvidia-gridd shows' "none comes, and it is asked for"
+fails 33 ELICENSE 'GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence for NVIDIA Workstation; without one CUDA fails after some time.* journalctl -u nvidia-gridd shows' "none comes, and it is asked for"
 
 power gridd-never=yes; require; echo 'hang nvmlDeviceGetGridLicensableFeatures after 4x' >/etc/fakes/nvml
 fails 33 ELICENSE 'NVML did not answer when asked for the licence of GPU 0 \(0000:31:00.0\); also: GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence' "the library hangs once it has said that there is none"
@@ -46,7 +46,7 @@ power gridd-fails="cannot detect the platform"
 try "a daemon that fails: the node comes up" node_starts
 try "kubelet has a GPU without a licence" kubelet_saw 'gpus=1 .* unlicensed'
 try "what failed is on record" warned 'nvidia-gridd.service'
-try "and what that means" warned 'has no licence for NVIDIA Workstation; after some time, a day on EC2'
+try "and what that means" warned 'has no licence for NVIDIA Workstation; without one CUDA fails after some time'
 
 power x=; sed -i '/^license/d' /etc/fake-nvml; echo 'error nvmlDeviceGetGridLicensableFeatures 3' >/etc/fakes/nvml
 require; fails 33 ELICENSE 'the licence of GPU 0 \(0000:31:00.0\) cannot be read: Not Supported' "a driver that is none of GRID's"

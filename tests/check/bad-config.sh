@@ -18,7 +18,7 @@ none='add one to the user data'
 bad 'an empty user data' 10 ENOCONFIG source "no NodeConfig found in user-data (empty)" </dev/null
 bad 'a script alone' 10 ENOCONFIG source "$none" <<<$'#!/bin/sh\nexport PASSWORD=CANARYscript'
 ok 'a script alone: it is called a script' says 'user-data: foreign-data: this is a script by its first line'
-none='user-data: after decoding, this is still base64'
+none='user-data: decoded, this is base64 once more'
 bad 'base64 twice' 10 ENOCONFIG source "$none" < <(good | base64 | base64 -w 0)
 bad 'gzip twice' 10 ENOCONFIG source "${none/base64/gzip}" < <(good | gzip | gzip | base64)
 none='add one to the user data'

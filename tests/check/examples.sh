@@ -14,7 +14,7 @@ accepted() { "$nodestrap" config check --strict -c "file://$1" 2>&1 | tee "$tmp/
 warned() { sed -n '/^Warnings/,$p' "$1" | grep -oE '\[[a-z-]+\]$' | tr -d '[]' | xargs; }
 planned() { # FILE TYPE: a plan for that type without a warning, but that of a machine that is not this one
         "$nodestrap" plan -c "file://$1" --instance-type "$2" --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04 >"$tmp/out" 2>&1 &&
-                grep -qE "^machine *$2, (partly )?from the table of instance types: " "$tmp/out" && [ "$(warned "$tmp/out")" = assumed-facts ] || { sed -n '1,2p;/^Warnings/,$p' "$tmp/out"; false; }
+                grep -qE "^machine *$2(, from the table of instance types)?: " "$tmp/out" && [ "$(warned "$tmp/out")" = assumed-facts ] || { sed -n '1,2p;/^Warnings/,$p' "$tmp/out"; false; }
 }
 in_fixture() { # FILE TYPE FIXTURE WARNINGS PATTERN...
         local file=$1 type=$2 fixture=$3 warnings=$4 root=$tmp/root pattern; shift 4

@@ -178,7 +178,7 @@ ok 'one warning names the GPU, its cards and its address' tells 1 'no EFA device
 tray p6e-gb200 27:00.0 3e:00.0 9a:00.0 b1:00.0; lists p6e-gb200.36xlarge 1 5 9 13 2+
 ok 'one card near each GPU is enough' tells 0 'GPU 3, near cards 13, 15: EFA on 13'
 lists p6e-gb200.36xlarge 1 5 9
-ok 'a device more than the cards have: the cards are not judged' tells 0 'EFA not checked for each network card: 4 EFA devices on PCI, but the network cards account for 3 to 3'
+ok 'a device more than the cards have: the cards are not judged' tells 0 'EFA not checked for each network card: 4 EFA devices on PCI, but the interfaces have 3 to 3'
 lists p6e-gb200.36xlarge 1 5 9 17
 ok 'a card that the table does not know' tells 0 'the metadata service names network card 17, but p6e-gb200.36xlarge has none of that number in the built-in table'
 lists p6e-gb300r.36xlarge 1 5 9 13

@@ -213,7 +213,7 @@ for row in [
      "did you mean capacity-block?"),
     # ---- metadata
     ("no metadata", "metadata and volumes", put("MetadataOptions.HttpEndpoint", "disabled"), "MetadataOptions.HttpEndpoint", E,
-     "nodestrap reads the user data there: the boot ends with EIMDS; write enabled"),
+     "nodestrap reads user data from the metadata service, so the boot ends with EIMDS; set it to enabled"),
     ("IMDSv1", "metadata and volumes", put("MetadataOptions.HttpTokens", "optional"), "MetadataOptions.HttpTokens", W,
      "IMDSv1 gives the credentials of the node without a token, and nodestrap needs no IMDSv1; write required"),
     ("tokens of another kind", "metadata and volumes", put("MetadataOptions.HttpTokens", "Required"), "MetadataOptions.HttpTokens", W,

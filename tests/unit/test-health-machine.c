@@ -304,7 +304,7 @@ static const Part efa_drivers[] = {
         { "1.16.0g\n",  'y', 0, NULL },
         { "2.17.3g\n",  'y', 0, NULL },
         { "3.1.0\n",    'y', 0, NULL },
-        { "master\n",   '?', 0, "the EFA driver has the unknown version master" },
+        { "master\n",   '?', 0, "nodestrap cannot read the version of the EFA driver: master" },
 };
 #define TOPO "GrdmaPciTopoCheckOverride"
 static const Part options[] = {

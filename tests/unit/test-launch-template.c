@@ -50,8 +50,8 @@ TEST(a_template_without_anything_is_well) {
 
 TEST(a_finding_stands_at_its_key) {
         ASSERT_FOUND("MetadataOptions:\n  HttpTokens: required\n  HttpEndpoint: disabled\n", ((Template){ .path = "a.b" }),
-                     -EINVAL, "3:3 a.b.MetadataOptions.HttpEndpoint: EIMDS: nodestrap reads the user data there: the boot "
-                     "ends with EIMDS; write enabled\n");
+                     -EINVAL, "3:3 a.b.MetadataOptions.HttpEndpoint: EIMDS: nodestrap reads user data from the "
+                     "metadata service, so the boot ends with EIMDS; set it to enabled\n");
         ASSERT_FOUND("\nMetadataOptions: {HttpPutResponseHopLimit: 65, httpTokens: required, HttpTokenz: optional}",
                      ((Template){}), 0,
                      "2:19 MetadataOptions.HttpPutResponseHopLimit: warning: EC2 does not take this value; write one of "
