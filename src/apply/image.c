@@ -79,9 +79,9 @@ static int ask_containerd(Work *w, Found *ret) {
                 r = ask_for_unpacked(w, what, filter, &unpacked);
         if (r < 0)
                 return r;
-        *ret = row && unpacked                         ? FOUND_TAGGED
+        *ret = row && unpacked                          ? FOUND_TAGGED
                : !row && other && !a->image.snapshotter ? FOUND_BARE
-                                                       : FOUND_NOTHING;
+                                                        : FOUND_NOTHING;
         return 0;
 }
 

@@ -162,6 +162,7 @@ TEST(soci) {
         const Action *import = plan_find(s.plan, "import-image:/etc/eks/pause.tar"), *turn = plan_find(s.plan, "write-file:/run/nodestrap/kubelet-may-start");
         ASSERT_TRUE(strv_contains(import->after, "start-unit:containerd.service") && strv_contains(turn->after, "import-image:/etc/eks/pause.tar"));
         ASSERT_STREQ(import->with, "localhost/kubernetes/pause:latest");
+        ASSERT_TRUE(!import->image.store);      /* the default directory */
         const Action *pin = plan_find(s.plan, "pin-image:localhost/kubernetes/pause:latest");
         ASSERT_TRUE(strv_contains(pin->after, "import-image:/etc/eks/pause.tar") && pin->lenient);
         ASSERT_TRUE(!strv_contains(turn->after, pin->id));      /* kubelet starts beside it */

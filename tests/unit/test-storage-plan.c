@@ -1132,6 +1132,7 @@ TEST(data_that_stays_on_the_root_disk_may_lie_anywhere) {
         ASSERT_PLANNED(m);
         const Action *import = planned(m, "import-image:" SANDBOX_ARCHIVE);     /* the AMI's store is another */
         ASSERT_TRUE(strv_contains(import->after, "start-unit:containerd.service"));
+        ASSERT_STREQ(import->image.store, "/usr/containerd");   /* blank or not is asked there */
 }
 
 TEST(daemons_wait_for_their_places_elsewhere) {
