@@ -1165,6 +1165,8 @@ TEST(registers_with_its_clique) {
         const Action *a = action(&b, "mark-node:" TAINT_FILE);
         ASSERT_TRUE(a->node.clique && strv_contains(a->after, "await-fabric:fabric"));
         ASSERT_STREQ(a->with, "nvidia.com/gpu.clique");
+        _free_ char *text = plan_to_text(b.s.plan);
+        ASSERT_CONTAINS(text, "label                nvidia.com/gpu.clique, known when the fabric is complete\n");
         ASSERT_ORDER(b, "await-fabric:fabric", "mark-node:" TAINT_FILE, "start-unit:kubelet.service");
         ASSERT_TRUE(!label_has_no_effect(&b, ""));
 

@@ -148,6 +148,9 @@ TEST(nothing_changed_is_said) {
                 b.items[i].outcome = OUTCOME_UNCHANGED;
         _free_ char *said = captured(&b, STDERR_FILENO, do_write);
         ASSERT_CONTAINS(said, "nothing to change, 4 steps were done already");
+        b.results.n = 0;
+        _free_ char *none = captured(&b, STDERR_FILENO, do_write);
+        ASSERT_CONTAINS(none, "nothing to do (");
 }
 
 TEST(the_first_failure_in_time_is_the_root_cause) {
