@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: rpm.sh [-o DIR] [-a x86_64|aarch64] [-- OPTION OF RPMBUILD...]
-# Builds the RPM from a copy of this tree, in a folder of its own, and leaves it and the sources that it was made of in DIR (build/package).
-# For another machine than this one its compiler (aarch64-linux-gnu-gcc) and libraries are wanted, or --define 'binary FILE'.
+# Builds the RPM from a copy of this tree, and leaves it and its sources in DIR (default: build/package). On Amazon Linux 2023 the build
+# also runs the unit tests. First install its needs there:
+#     dnf install -y git rpm-build dnf-plugins-core && dnf builddep -y conf/packaging/nodestrap.spec
+# For another architecture, rpmbuild needs its compiler (aarch64-linux-gnu-gcc) and libraries, or --define 'binary FILE'.
 set -euo pipefail; top=$(realpath "$(dirname "$0")/../.."); out=$top/build/package arch=$(uname -m); spec=$top/conf/packaging/nodestrap.spec
 while getopts o:a: o; do case $o in o) out=$OPTARG;; a) arch=${OPTARG/#arm64/aarch64};; *) exit 2;; esac; done; shift $((OPTIND - 1))
 die() { echo "rpm.sh: $*" >&2; exit 1; }
