@@ -56,10 +56,7 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
         add_count(t, host_instance_stores(host), "instance store");
         if (strv_contains(host->assumed, "disks"))
                 text_add(t, " (assumed)");
-        if (host->modelled)
-                text_add(t, ", %zu network interface%s (assumed; see --interfaces)", host->n_nics,
-                         host->n_nics == 1 ? "" : "s");
-        else
+        if (!host->modelled)            /* which has one, only for its address */
                 add_count(t, host->n_nics, "network interface");
 }
 
