@@ -95,7 +95,7 @@ int disk_same(Work *w, const char *name, const char *serial) {
         _free_ char *device = xasprintf("/sys/block/%s/device", name);
         _free_ char *model_path = xasprintf("/sys/block/%s/device/model", name), *model = NULL;
         _free_ char *serial_path = xasprintf("/sys/block/%s/device/serial", name), *now = NULL;
-        /* A volume on Xen has neither model nor serial number; the hypervisor was asked for its name. */
+        /* A volume on Xen has neither model nor serial number; the hypervisor gave its name. */
         if (w->action->storage.volume && !*serial && root_exists(w->root, device) > 0)
                 return 0;
         if (w->action->storage.volume && !*serial)

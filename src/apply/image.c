@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * import-image: ctr(8) imports the sandbox image, without which no pod starts, from the archive of the AMI.
  * The copy in the containerd store moved to local disks, which are blank after a stop and start; SOCI has
- * none. containerd is asked each time, unless its store is blank. The image needs the exact name of the
+ * none. nodestrap asks containerd each time, unless its store is blank. The image needs the exact name of the
  * containerd configuration.
  *
  * pin-image: the label that tells kubelet to keep it. Archives have none, and containerd 1.7 adds none to an

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Compares a plan with the machine: what exists, and what would be created, changed or removed. It uses the
- * comparisons of the executors. systemd is asked once for all units (org.freedesktop.systemd1(5),
+ * comparisons of the executors, and asks systemd once for all units (org.freedesktop.systemd1(5),
  * ListUnitsByNames). Files that this user may not read are unknown. */
 #include "apply/apply.h"
 #include "apply/device.h"

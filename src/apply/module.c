@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * load-module: modprobe(8), which handles aliases, dependencies and options; then the kernel is asked. */
+ * load-module: modprobe(8), which handles aliases, dependencies and options; then a look at /sys. */
 #include "apply/device.h"
 
 #include <errno.h>

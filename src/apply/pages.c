@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * reserve-pages: sets nr_hugepages of one size, for one NUMA node or the machine. The kernel may reserve
- * fewer pages without an error, so the number is read back. While pages are missing, caches are dropped,
- * memory is compacted, and the kernel is asked again.
+ * fewer pages without an error, so nodestrap reads the number back. While pages are missing, it drops caches,
+ * compacts memory, and asks the kernel again.
  *
  * For the machine, the kernel uses memory of all nodes. Nodes without CPUs are GPU memory, possibly coming
- * online right now. With such nodes, or where the plan expects them, the other nodes are asked one by one.
+ * online right now. With such nodes, or where the plan expects them, it asks the other nodes one by one.
  * https://docs.kernel.org/admin-guide/mm/hugetlbpage.html */
 #include "apply/device.h"
 

@@ -32,7 +32,7 @@ static void detect_names(const Root *root, Host *h) {
         h->ptrace_scope = r >= 0 && scope <= 3 ? (int)scope : -1;
 }
 
-/* Without a wait for disks, the name is asked for at once, and no process reads disks. */
+/* Without a wait for disks, ask for the name at once; no process reads disks. */
 static bool has_stores(const Config *config, const HostOptions *options, const Host *h) {
         bool stores = config->instance.storage.strategy != STORAGE_NONE &&
                       (host_instance_stores(h) > 0 || host_expected_stores(config, h) > 0);

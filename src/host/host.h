@@ -289,7 +289,7 @@ typedef struct Host {
         char **assumed;                 /* assumed facts, for the reader of a plan: "instance.id" … */
         Instance instance;
         bool name_assumed;              /* its private_dns_name is of IMDS instead of EC2 */
-        char *name_before;        /* the name that an earlier run assumed, if EC2 was asked since; or NULL */
+        char *name_before;        /* the name that an earlier run assumed, if init asked EC2 since; or NULL */
         const InstanceType *type;       /* NULL: not in the table */
         bool eni_limits_known; unsigned max_enis, addresses_per_eni;    /* from the table or EC2 */
         char *eni_limits_why;           /* why they are not known, or NULL */

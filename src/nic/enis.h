@@ -22,7 +22,7 @@ typedef struct Eni {
 typedef struct Enis {
         char *instance_id, *primary;    /* its MAC */
         bool ipv6;                      /* the VPC has IPv6, so each gets the question for its addresses */
-        uint64_t ipv6_usec;             /* when that was asked */
+        uint64_t ipv6_usec;             /* of the last such question */
         unsigned answers;               /* of the service, 404 too, since this began; not kept */
         Eni *items; size_t n;           /* in the order of their MACs */
 } Enis;
@@ -64,7 +64,7 @@ _nonnull(2) void enis_from_json(const json_t *json, Enis *ret);
 
 typedef struct Snapshot {
         Enis enis;
-        /* CLOCK_MONOTONIC: when the list was asked last; 0: never */
+        /* CLOCK_MONOTONIC: the last question for the list; 0: none yet */
         uint64_t listed_usec;
         uint64_t failed_usec; /* when the service last failed; 0: it has answered since */
         char *failure;        /* the error */

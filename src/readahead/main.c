@@ -183,7 +183,7 @@ static void depth_fit(Disk *d, const Piece *p, uint64_t took) {
                 d->depth -= d->depth / 4 + (d->depth > 1);
 }
 
-/* The oldest first. The kernel may drop a request, so a piece that is late is asked for once more. */
+/* The oldest first. The kernel may drop a request, so ask once more for a piece that is late. */
 static void reap(Reader *r) {
         while (r->n > 0) {
                 Piece *p = &r->pieces[r->first];

@@ -33,7 +33,7 @@ static int on_asked_again(sd_bus_message *m, void *userdata, _unused_ sd_bus_err
 }
 
 /* A restarted unit is failed for an instant, with signals (systemd: service_enter_dead() in service.c), but
- * not in a reply. So systemd is asked again. */
+ * not in a reply. So ask systemd again. */
 static void await_look(Unit *u) {
         if (state_is_busy(&u->state))
                 follow(u);
