@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 ROW, NAMES, CHART, WIDTH = 19, 352, 410, 850            # pixels
 SVG = "{http://www.w3.org/2000/svg}"
-LABEL = "The boot of a %s on a time line: phases, their longest steps, and the steps that kubelet waited for"
+LABEL = "The boot of a %s on a timeline: phases, their longest steps, and the steps that kubelet waited for"
 STYLE = ("text{font:13px monospace;white-space:pre}.title{font-size:16px;font-weight:bold}.fact{fill:#555}.tick{stroke:#ddd}"
          ".phase rect,rect.phase{fill:#9fb3c8}.phase text{font-weight:bold}.step rect,rect.step{fill:#2e9d5b}.failed rect{fill:#d0342c}.wait rect,rect.wait{fill:#e5c46b}"
          ".folded text{fill:#777}.critical rect,rect.critical{stroke:#000;stroke-width:2}")

@@ -13,7 +13,7 @@ static void warn_of_endpoint(const Merge *m, Diag *diag) {
         if (strncasecmp(json_string_value(merge_find(m, path)) ?: "", "http://", strlen("http://")) == 0)
                 merge_warn(m, diag, "plain-http", path,
                            "is http: the token of kubelet would cross the network in clear text, and EKS "
-                           "answers only to https");
+                           "answers only over https");
 }
 
 /* docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html */

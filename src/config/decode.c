@@ -28,7 +28,7 @@ static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const c
                          : node->type == NODE_LIST ? "a list"
                          : node->plain             ? "a plain word"
                                                    : "quoted text";
-        _free_ char *text = xasprintf("must be %s, and is %s", wanted, is);
+        _free_ char *text = xasprintf("must be %s, but is %s", wanted, is);
         decode_fail(d, node, path, text);
         const char *within = path && path->up ? path->up->key : NULL;
         /* a variable in the place of a service */

@@ -355,8 +355,8 @@ static bool is_flag_without_huge_pages(const char *flag) {
 
 /* ---- the rules; "*" is any key, "[]" any item; a TEXT behind "{}" is each name of a map ---- */
 
-#define LINE_END "holds a line end: it would start another setting"
-#define CONTROL "holds a line end, a control character, or a Unicode noncharacter such as U+FFFE"
+#define LINE_END "holds a line break: the rest would be another setting"
+#define CONTROL "holds a line break, a control character, or a Unicode noncharacter such as U+FFFE"
 #define NOT_FOR_SYSTEMD "holds a Unicode noncharacter such as U+FFFE; remove it: systemd ignores such a file"
 #define HUGE_PAGES "reserves huge pages, and kubelet does not start with these in its reserved memory"
 #define UNSAFE_NAME "name is empty, or holds a slash, \"..\", a quote, a control character or a noncharacter"
@@ -499,7 +499,7 @@ static void check_rules(Validator *v) {
              "is 0, which is ambiguous: write \"off\" to turn MIG off, or a profile, such as 7g.40gb");
         VALUE("spec.accelerator.nvidia.mig", names_each_gpu_once, "configures a GPU twice");
         VALUE("spec.accelerator.nvidia.mig", is_without_driver_memory,
-              "contradicts memoryMode driver: the driver does not partition coherent memory (CDMM)");
+              "contradicts memoryMode: driver: the driver does not partition coherent memory (CDMM)");
         VALUE("spec.accelerator.nvidia.gpuDirect", is_with_efa,
               "is on, which contradicts spec.instance.network.efa.mode off");
         TEXT("spec.accelerator.nvidia.mig[].devices", is_all, "must be all, or a list of indexes");

@@ -353,7 +353,7 @@ static bool is_near(const Cursor *body, const char *type) {
 
 static void warn_near(Splitter *s, const char *type, unsigned line) {
         _cleanup_(text_done) Text t = {};
-        text_add(&t, "this part is %s", type ? "of type \"" : "without a type");
+        text_add(&t, "this part %s", type ? "is of type \"" : "has no Content-Type");
         text_add_shown(&t, type ?: "", strcspn(type ?: "", "; \t"), 60, '"');
         text_add(&t, "%s, so it is not read as a NodeConfig", type ? "\"" : "");
         if (part_warn(s, true, line, MIME_NEAR, t.data))

@@ -39,7 +39,7 @@ static int look_at_fabric(Look *l) {
         if (fabric.misconfigured)
                 FOUND(l, words[fabric.health >> 8 & 0xf] ?: "fabric-configuration", false,
                       "its NVLink fabric is misconfigured: %s; see the journal of fabric manager, or of the "
-                      "NMX controller of a rack", fabric.misconfigured);
+                      "NMX controller of the rack", fabric.misconfigured);
         if (l->f->n > before || fabric.state != NVML_FABRIC_COMPLETED)  /* the summary repeats these */
                 return code;
         if (fabric.summary == 2)

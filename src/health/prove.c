@@ -250,8 +250,8 @@ static void judge_links(Judge *j) {
                 if (all)
                         finding_add(j->f, "slow-link", j->input->gpus[i], false,
                                     "copies to and from %u of %zu other GPUs are slow: down to %.4g GB/s "
-                                    "(the median is %.4g GB/s). See nvidia-smi nvlink -s. If it stays so, "
-                                    REPLACE,
+                                    "(the median is %.4g GB/s). See nvidia-smi nvlink -s. If the links "
+                                    "stay slow, " REPLACE,
                                     j->gpus[i].slow_links, j->n - 1, j->gpus[i].rates[RATE_LINK] / 1e9,
                                     middle / 1e9);
                 for (size_t k = i + 1; k < j->n && !all; k++) {
@@ -261,7 +261,7 @@ static void judge_links(Judge *j) {
                                 finding_add(j->f, "slow-link", j->input->gpus[i], false,
                                             "GPU %zu \xe2\x86\x94 GPU %zu copy at %.4g GB/s (the median of "
                                             "all links is %.4g GB/s); nvidia-smi nvlink -s lists its links. "
-                                            "If it stays so, " REPLACE,
+                                            "If the link stays slow, " REPLACE,
                                             i, k, rate / 1e9, middle / 1e9);
                 }
         }

@@ -161,7 +161,7 @@ static void look_at_devices(Watch *w) {
                 obstacle(w, CAUSE_DEVICES,
                          xasprintf("Node %s of cluster %s is Ready, but %s", w->access->node,
                                    w->access->cluster,
-                                   text ?: "no report of init that can be read says how many devices it has; "
+                                   text ?: "no readable report of init says how many devices the node has; "
                                            "run sudo nodestrap wait"));
 }
 

@@ -116,7 +116,7 @@ static void add_memory(Expected *e, const Config *config, const Host *host) {
                                     : "the table of instance types lacks the memory size; give "
                                       "--instance-type-file";
         else if (shared && !there)
-                r->doubt = "at least: GPU memory joins it when the driver loads";
+                r->doubt = "at least: the driver adds GPU memory when it loads";
         else if (strv_contains(host->assumed, "memoryBytes"))
                 r->doubt = "at most: the kernel keeps some of it";
         r->is_most = !shared || there;

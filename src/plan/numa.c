@@ -52,12 +52,12 @@ static const char *path_of(const Numa *n, const char *flag, const char *path) {
         return json_object_get(n->config->kubelet.config, strrchr(path, '.') + 1) ? path : NULL;
 }
 
-/* How to get fewer nodes: "Set memoryMode driver, or ". */
+/* How to get fewer nodes: "Set memoryMode: driver, or ". */
 static const char *advice(const Numa *n) {
         if (!gpus_share_memory(n->config, n->host))
                 return "Set ";
         return n->config->nvidia.memory == MEMORY_NUMA
-                       ? "Set spec.accelerator.nvidia.memoryMode driver, or "
+                       ? "Set spec.accelerator.nvidia.memoryMode: driver, or "
                        : "Install a driver with CDMM, which keeps GPU memory out, or set ";
 }
 
@@ -66,7 +66,7 @@ static const char *advice(const Numa *n) {
 static char *option_text(const Numa *n) {
         const char *version = n->host->kubelet_version;
         bool known = version_at_least(version, 1, 31), slow = n->nodes > NODES_TO_COMBINE;
-        return xasprintf("%s topologyManagerPolicyOptions {max-allowable-numa-nodes: \"%zu\"}%s",
+        return xasprintf("%s topologyManagerPolicyOptions: {max-allowable-numa-nodes: \"%zu\"}%s",
                          known ? ", or" : "; from 1.31 on kubelet accepts", n->nodes,
                          slow && !version_at_least(version, 1, 36)
                                  ? ", but with Kubernetes before 1.36, pods that ask for devices then stay "
@@ -92,12 +92,12 @@ static void check_topology_manager(const Numa *n) {
                             *option = option_text(n);
                 diag_warn_at(n->warnings, "numa-nodes", NULL, path,
                              "kubelet cannot start: its topology manager accepts up to %llu NUMA nodes, but "
-                             "finds %s. %stopologyManagerPolicy none%s",
+                             "finds %s. %stopologyManagerPolicy: none%s",
                              (unsigned long long)most, nodes, advice(n), option);
         } else if (n->nodes > NODES_TO_COMBINE && !version_at_least(n->host->kubelet_version, 1, 36))
                 diag_warn_at(n->warnings, "numa-stall", NULL, path,
                              "pods that ask for devices stay Pending: before 1.36 kubelet tries each "
-                             "combination of the %zu NUMA nodes. %stopologyManagerPolicy none",
+                             "combination of the %zu NUMA nodes. %stopologyManagerPolicy: none",
                              n->nodes, advice(n));
 }
 

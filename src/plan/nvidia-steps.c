@@ -176,10 +176,10 @@ static const Step steps[_STEPS_MAX] = {
         /* Enabling a masked unit fails, so the image installs its units before. */
         [STEP_MASK_MANAGER] = { ACTION_MASK_UNIT, MANAGER, .after = AFTER(KMOD), .wanted = FLAG(no_manager) },
         [STEP_UNMASK_MANAGER] = { ACTION_UNMASK_UNIT, MANAGER, .wanted = FLAG(manager),
-                .why = "undo a mask of an earlier run" },
+                .why = "undo a mask from an earlier run" },
         [STEP_MASK_IMEX] = { ACTION_MASK_UNIT, IMEX, .after = AFTER(KMOD), .wanted = FLAG(bars_imex) },
         [STEP_UNMASK_IMEX] = { ACTION_UNMASK_UNIT, IMEX, .wanted = FLAG(runs_imex),
-                .why = "undo a mask of an earlier run" },
+                .why = "undo a mask from an earlier run" },
         /* Both open GPUs, which blocks a change of MIG mode (NVIDIA/mig-parted, known issues), as do all
          * steps after MIG. A later step does what a unit did not do in its 60 s. */
         [STEP_SET_CLOCKS] = { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", .after = AFTER(DRIVER),
@@ -271,7 +271,7 @@ static const char *why(const Stack *s, const Step *step) {
                                        ? "keep IMEX off, as configured"
                                        : "leave IMEX to the DRA driver";
                 return s->switches ? "keep fabric manager off, as configured"
-                       : s->tray    ? "leave fabric to the rack fabric manager"
+                       : s->tray    ? "fabric manager runs in the rack"
                                        : "no NVSwitch: fabric manager would fail";
         case ACTION_START_UNIT:
                 return s->nvlink5 ? "start with NVLSM; restart after an earlier failure"

@@ -254,8 +254,8 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         size_t stores = host_instance_stores(host);
         if (gpus > 0 && !host->nvidia_runtime)
                 diag_warn(&plan->warnings, "no-nvidia-runtime",
-                          NVIDIA_RUNTIME " is missing: containers run with runc and get GPUs by CDI only; "
-                          "install nvidia-container-toolkit");
+                          NVIDIA_RUNTIME " is missing: containers run with runc and get GPUs through CDI "
+                          "only; install nvidia-container-toolkit");
         if (stores > 0 && config->instance.storage.strategy == STORAGE_NONE)
                 diag_warn_at(&plan->warnings, "unused-instance-store", NULL,
                              "spec.instance.localStorage.strategy",
@@ -287,7 +287,7 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",
                           "this plan assumes some facts, so the plan and its sha256 may differ on a real "
-                          "node. nodestrap plan --diff FILE shows there what differs");
+                          "node. Run nodestrap plan --diff FILE on the node to see what differs");
 }
 
 static int check_facts(const Host *host, Diag *diag) {

@@ -53,9 +53,10 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
                 add_count(t, host_efa(host), "EFA device");
         if (efa && !known)
                 text_add(t, " (assumed)");
-        add_count(t, host_instance_stores(host), "instance store");
         if (strv_contains(host->assumed, "disks"))
-                text_add(t, " (assumed)");
+                text_add(t, ", instance stores (number not known)");
+        else
+                add_count(t, host_instance_stores(host), "instance store");
         if (!host->modelled)            /* which has one, only for its address */
                 add_count(t, host->n_nics, "network interface");
 }

@@ -212,7 +212,7 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
                 containerd->with = xstrdup(socket);
         plan_sandbox_image(plan, config, host, soci);
         if (config->containerd.pre_pull)        /* src/pull; nothing waits for it */
-                plan_unit(plan, "containerd", PRE_PULL_UNIT, "pull images beside kubelet",
+                plan_unit(plan, "containerd", PRE_PULL_UNIT, "pull images while kubelet starts",
                           "start-unit:containerd.service")->lenient = true;
         plan_watch(plan);
         const char *pool = plan_pool(plan, host);

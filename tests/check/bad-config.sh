@@ -17,7 +17,7 @@ rm "$root$cache"                # nothing to fall back on
 none='add one to the user data'
 bad 'an empty user data' 10 ENOCONFIG source "no NodeConfig found in user-data (empty)" </dev/null
 bad 'a script alone' 10 ENOCONFIG source "$none" <<<$'#!/bin/sh\nexport PASSWORD=CANARYscript'
-ok 'a script alone: it is called a script' says 'user-data: foreign-data: this is a script by its first line'
+ok 'a script alone: it is called a script' says 'user-data: foreign-data: by its first line this is a script'
 none='user-data: decoded, this is base64 once more'
 bad 'base64 twice' 10 ENOCONFIG source "$none" < <(good | base64 | base64 -w 0)
 bad 'gzip twice' 10 ENOCONFIG source "${none/base64/gzip}" < <(good | gzip | gzip | base64)
@@ -29,7 +29,7 @@ for type in application/node.eks.awz text/x-nodeconfig application/yaml text/pla
         bad "a part of type $type" 10 ENOCONFIG source "user-data, part 1, line 5: this part is of type \"$type\", so it is not read as a NodeConfig; did you mean application/node.eks.aws?" \
                 < <(typed "Content-Type: $type; charset=utf-8")
 done
-bad 'a part without a type' 10 ENOCONFIG source 'user-data, part 1, line 5: this part is without a type' < <(typed 'X-Mine: yes')
+bad 'a part without a type' 10 ENOCONFIG source 'user-data, part 1, line 5: this part has no Content-Type' < <(typed 'X-Mine: yes')
 bad 'a script that writes a NodeConfig' 10 ENOCONFIG source "$none" < <(typed $'Content-Type: text/x-shellscript\n\n#!/bin/sh\ncat >/x <<EOF')
 settled
 
@@ -65,7 +65,7 @@ cluster='user-data, line 4: spec.cluster'
 bad 'a CA that is no base64' 11 EINVALID validate "$cluster.certificateAuthority: must be padded base64" < <(set_to "$CA" '"CANARY*"')
 bad 'no CA' 11 EINVALID validate "$cluster.certificateAuthority: is missing" < <(set_to "$CA" '""')
 bad 'an ftp endpoint' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to https: ftp:)
-bad 'a line end in the name of the cluster' 11 EINVALID validate "$cluster.name: holds a line end" < <(set_to 'name: demo' 'name: "de\\nmo"')
+bad 'a line end in the name of the cluster' 11 EINVALID validate "$cluster.name: holds a line break" < <(set_to 'name: demo' 'name: "de\\nmo"')
 bad 'a wrong range' 11 EINVALID validate "$cluster.cidr: must be an IPv4 or IPv6 address and a prefix length" < <(set_to 10.100.0.0/16 10.100.0.0/33)
 bad 'a strategy that there is not' 11 EINVALID validate \
                 'user-data, part 2, line 18: spec.instance.localStorage.strategy: "RAID5" is not one of RAID0, RAID10, Mount' < <(set_to '^  instance:' '  instance:\n    localStorage: {strategy: RAID5}' | message)
@@ -76,7 +76,7 @@ done
 for service in ../../x 'a/b' '..' 'x\\ny'; do
         bad "a service named $service" 11 EINVALID validate 'spec.instance.environment: a service name is empty, or holds a slash' < <(set_to '^      kubelet:' "      \"$service\":")
 done
-bad 'a line end in a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: holds a line end' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: "CANARY\\nLD_PRELOAD=x"')
+bad 'a line end in a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: holds a line break' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: "CANARY\\nLD_PRELOAD=x"')
 bad 'a map for a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: ' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: {a: CANARY}')
 bad 'no TOML' 11 EINVALID validate 'spec.containerd.config: ' < <(set_to 'password = ' 'password CANARY')
 bad 'no TOML, by the line of the file' 11 EINVALID validate 'user-data, part 2, line 24: spec.containerd.config: is not TOML: ' < <(set_to 'password = ' 'password CANARY' | message)
@@ -84,7 +84,7 @@ bad 'a password in the URL that names a table' 11 EINVALID validate 'registry.co
         < <(good | sed 's/configs\..*\.auth/configs."https:\/\/me:CANARYurl@reg.example".auth/; s/password = .*/password = 5/')
 bad 'a blank less behind a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 1: not YAML: a blank is missing after the colon on line 13' < <(good | sed 's/^kind: /kind:/' | message)
 bad 'folded TOML' 11 EINVALID validate 'YAML folds the lines after config: > into one; did you mean config: |?' < <(good | sed 's/config: |/config: >/')
-bad 'a line end in a flag' 11 EINVALID validate 'user-data, line 14: spec.kubelet.flags[0]: holds a line end' < <({ good; echo '  kubelet: {flags: ["--x=CANARY\n--y"]}'; })
+bad 'a line end in a flag' 11 EINVALID validate 'user-data, line 14: spec.kubelet.flags[0]: holds a line break' < <({ good; echo '  kubelet: {flags: ["--x=CANARY\n--y"]}'; })
 bad 'two mistakes' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to 'cidr: .*}' 'cidr: x}' | sed 's/https:/ftp:/')
 ok 'two mistakes: both are told' says "error: $cluster.cidr: must be"
 ok 'two mistakes: and counted' says_last '(the first of 2 errors)'
@@ -131,7 +131,7 @@ for name in ../etc/passwd vm..x vm//x /vm.x 'vm.x/../../y' 'vm x'; do
 done
 bad 'a kernel setting that is a secret' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.net.ipv4.tcp_fastopen_key: is a secret, which plans and logs would show' \
         < <(instance 'sysctl: {net.ipv4.tcp_fastopen_key: "00000001-00000002-00000003-00000004"}')
-bad 'a line end in a kernel setting' 11 EINVALID validate 'spec.instance.sysctl.vm.x: holds a line end' < <(instance 'sysctl: {vm.x: "1\\nkernel.y = 2"}')
+bad 'a line end in a kernel setting' 11 EINVALID validate 'spec.instance.sysctl.vm.x: holds a line break' < <(instance 'sysctl: {vm.x: "1\\nkernel.y = 2"}')
 bad 'a kernel setting that names a program' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.kernel.modprobe: names a program that the kernel would start as root: set it in the image' \
         < <(instance 'sysctl: {kernel.modprobe: /tmp/hunter2}')
 bad 'a kernel setting by two names' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.vm/max_map_count: is set twice, under two names' \
@@ -140,7 +140,7 @@ bad 'a kernel setting that kubelet refuses' 11 EINVALID validate 'user-data, lin
                 < <(instance 'sysctl: {vm.overcommit_memory: "2"}')
 gpu='spec.accelerator.nvidia'
 bad 'IMEX without nodes' 11 EINVALID validate "$gpu.imex.nodes: is missing or empty" < <(nvidia 'imex: {mode: host}')
-bad 'MIG and CDMM' 11 EINVALID validate "$gpu.mig: contradicts memoryMode driver" < <(nvidia 'mig: "19"' 'memoryMode: driver')
+bad 'MIG and CDMM' 11 EINVALID validate "$gpu.mig: contradicts memoryMode: driver" < <(nvidia 'mig: "19"' 'memoryMode: driver')
 bad 'one GPU divided twice' 11 EINVALID validate "$gpu.mig: configures a GPU twice" \
                 < <(nvidia 'mig: [{devices: [0, 1], profiles: {1g.5gb: 1}}, {devices: [1], profiles: {1g.5gb: 2}}]')
 bad 'all GPUs divided, and one' 11 EINVALID validate "$gpu.mig: configures a GPU twice" \

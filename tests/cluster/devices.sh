@@ -102,7 +102,7 @@ end mig; try "all are there" ended_with mig 0
 
 # ---- what does not go ----
 machine unknown; begin unknown --for devices --timeout 1m
-try "no report of init" told unknown "$lacks no report of init that can be read says how many devices it has"
+try "no report of init" told unknown "$lacks no readable report of init says how many devices the node has"
 counted unknown '{"counted": 1}'
 end unknown; try "one that is written later counts" ended_with unknown 0
 counted none '{"counted": 0}'; begin none --for devices --timeout 1m

@@ -250,8 +250,8 @@ TEST(text_keeps_its_source) {
         expect_accepted("  instance: {environment: {default: {A: ~, B: null, C: }}}\n", NULL);
         /* ends of lines to Unicode, and to systemd parts of a text */
         expect_accepted("  instance: {environment: {default: {A: \"a\\Nb\\Lc\\Pd\"}}}\n", NULL);
-        expect_error("  instance: {environment: {default: {A: [a]}}}\n", "spec.instance.environment.default.A: must be text, and is a list");
-        expect_error("  kubelet: {flags: [a, {b: c}]}\n", "spec.kubelet.flags[1]: must be text, and is a map");
+        expect_error("  instance: {environment: {default: {A: [a]}}}\n", "spec.instance.environment.default.A: must be text, but is a list");
+        expect_error("  kubelet: {flags: [a, {b: c}]}\n", "spec.kubelet.flags[1]: must be text, but is a map");
         expect_error("  kubelet: {maxPodsExpression: \"a\\0b\"}\n", "spec.kubelet.maxPodsExpression: holds a NUL byte");
 }
 
@@ -264,9 +264,9 @@ TEST(types_are_strict) {
         expect_error("  instance: {network: {mtu: 576}}\n", "spec.instance.network.mtu: must be from 1280 to 9001");
         expect_error("  instance: {tuning: latency}\n", "is not one of audit, gpu, off");
         expect_error("  instance: {network: {efa: {expectedDevices: -1}}}\n", "expectedDevices: must be from 0 to 1024");
-        expect_error("  kubelet: []\n", "spec.kubelet: must be a map, and is a list");
-        expect_error("  kubelet: {flags: --v=2}\n", "spec.kubelet.flags: must be a list, and is a plain word");
-        expect_error("  kubelet: {config: 'a: b'}\n", "spec.kubelet.config: must be a map, and is quoted text");
+        expect_error("  kubelet: []\n", "spec.kubelet: must be a map, but is a list");
+        expect_error("  kubelet: {flags: --v=2}\n", "spec.kubelet.flags: must be a list, but is a plain word");
+        expect_error("  kubelet: {config: 'a: b'}\n", "spec.kubelet.config: must be a map, but is quoted text");
         expect_error("  containerd: {baseRuntimeSpec: [1]}\n", "spec.containerd.baseRuntimeSpec: must be a map");
         expect_error("  containerd: {prePull: ['']}\n", "spec.containerd.prePull[0]: is not the name of an image, such as");
         expect_error("  containerd: {prePull: [a.io/b, 'a.io/c d']}\n", "spec.containerd.prePull[1]: is not the name of an image, such as");
@@ -274,7 +274,7 @@ TEST(types_are_strict) {
         expect_error("  containerd: {prePull: a.io/b}\n", "spec.containerd.prePull: must be a list");
         expect_accepted("  containerd: {prePull: ['[::1]:5000/a_b/c-d@sha256:0123', nginx]}\n", NULL);
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD "spec: [a]\n");
-        ASSERT_STREQ(l.messages, "a, line 3: spec: must be a map, and is a list\n");
+        ASSERT_STREQ(l.messages, "a, line 3: spec: must be a map, but is a list\n");
 }
 
 TEST(unknown_keys_warn) {
@@ -347,8 +347,8 @@ TEST(positions_survive_the_merge) {
                 HEAD "spec: {cluster: {name: \"a\\tb\"}}\n");
         ASSERT_ERROR(l.r, EINVAL);
         ASSERT_CONTAINS(l.messages, "b, line 5: spec.cluster.cidr: ");
-        ASSERT_CONTAINS(l.messages, "b, line 8: spec.kubelet.flags[2]: holds a line end");
-        ASSERT_CONTAINS(l.messages, "c, line 3: spec.cluster.name: holds a line end, a control character");
+        ASSERT_CONTAINS(l.messages, "b, line 8: spec.kubelet.flags[2]: holds a line break");
+        ASSERT_CONTAINS(l.messages, "c, line 3: spec.cluster.name: holds a line break, a control character");
         ASSERT_EQ(diag_count(&l.diag, false), 3);
 }
 
@@ -373,7 +373,7 @@ TEST(items_keep_their_numbers) {
         _cleanup_(loaded_done) Loaded l = load_with("  kubelet:\n    flags:\n    - {a: b}\n    - --v=2\n    - [c]\n    - \"--v=1\\n\"\n");
         ASSERT_CONTAINS(l.messages, "a, line 7: spec.kubelet.flags[0]: must be text");
         ASSERT_CONTAINS(l.messages, "a, line 9: spec.kubelet.flags[2]: must be text");
-        ASSERT_CONTAINS(l.messages, "a, line 10: spec.kubelet.flags[3]: holds a line end");
+        ASSERT_CONTAINS(l.messages, "a, line 10: spec.kubelet.flags[3]: holds a line break");
         ASSERT_EQ(l.diag.n, 3);
         _cleanup_(loaded_done) Loaded m = load_with("  kubelet: {flags: [~, --root-dir=/x, null, --v=2]}\n");
         ASSERT_STREQ(m.messages, "");
@@ -383,7 +383,7 @@ TEST(items_keep_their_numbers) {
 /* One cause, one message. */
 TEST(what_could_not_be_decoded_is_not_missed) {
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD "spec: {cluster: [a]}\n");
-        ASSERT_STREQ(l.messages, "a, line 3: spec.cluster: must be a map, and is a list\n");
+        ASSERT_STREQ(l.messages, "a, line 3: spec.cluster: must be a map, but is a list\n");
         _cleanup_(loaded_done) Loaded m = LOAD(HEAD "spec: {cluster: {name: [a], apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 1}}\n");
         ASSERT_EQ(m.diag.n, 2);
 }
@@ -453,8 +453,8 @@ TEST(names_of_services_and_variables) {
         expect_error("  instance: {environment: {kubelet: {\"A\\tB\": b}}}\n", "spec.instance.environment.kubelet: ");
         expect_accepted("  instance: {environment: {kubelet: {\"A=B\": b}}}\n", "systemd ends the name there");
         expect_accepted("  instance:\n    environment:\n      default:\n        MY-VAR: x\n", "a, line 8: spec.instance.environment.default.MY-VAR: environment-name: systemd ignores this variable");
-        expect_error("  instance: {environment: {HTTPS_PROXY: x}}\n", "spec.instance.environment.HTTPS_PROXY: must be a map, and is a plain word; did you mean default: {HTTPS_PROXY: ...}?");
-        expect_error("  instance: {environment: {kubelet: {A: \"b\\nc\"}}}\n", "spec.instance.environment.kubelet.A: holds a line end");
+        expect_error("  instance: {environment: {HTTPS_PROXY: x}}\n", "spec.instance.environment.HTTPS_PROXY: must be a map, but is a plain word; did you mean default: {HTTPS_PROXY: ...}?");
+        expect_error("  instance: {environment: {kubelet: {A: \"b\\nc\"}}}\n", "spec.instance.environment.kubelet.A: holds a line break");
         expect_accepted("  instance: {environment: {a.b-c@d: {A_B: \"%h \\\\ ' \\\"\"}}}\n", NULL);
         expect_error("  instance: {sysctl: {../x: 1}}\n", "spec.instance.sysctl: ");
         expect_error("  instance: {sysctl: {vm.x: \"1\\n2\"}}\n", "spec.instance.sysctl.vm.x: ");
@@ -542,7 +542,7 @@ TEST(texts_that_leave_their_place) {
                                               "    apiServerEndpoint: \"https://e/a%sb\"}\n", endpoints[i]);
                 _cleanup_(loaded_done) Loaded l = LOAD(text);
                 ASSERT_ERROR(l.r, EINVAL);
-                ASSERT_CONTAINS(l.messages, "a, line 5: spec.cluster.apiServerEndpoint: holds a line end, a control character");
+                ASSERT_CONTAINS(l.messages, "a, line 5: spec.cluster.apiServerEndpoint: holds a line break, a control character");
                 ASSERT_EQ(diag_count(&l.diag, false), 1);
         }
 }

@@ -68,7 +68,7 @@ TEST(n1_nothing_there) {
 }
 
 TEST(n1_foreign_kinds) {
-        ASSERT_NOTHING("#!/bin/sh\ncat >x <<EOF\n" CONFIG "EOF\n", "foreign-data: this is a script");
+        ASSERT_NOTHING("#!/bin/sh\ncat >x <<EOF\n" CONFIG "EOF\n", "foreign-data: by its first line this is a script");
         ASSERT_NOTHING("\n#!/bin/sh\n" CONFIG, "a script");
         ASSERT_NOTHING("#cloud-config\nruncmd: [ls]\n", "a cloud-config");
         ASSERT_NOTHING("#cloud-config\nwrite_files:\n- content: |\n    " CONFIG, "a cloud-config");

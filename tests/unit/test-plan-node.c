@@ -314,7 +314,7 @@ TEST(too_many_nodes_are_told_where_they_are_asked_for) {
                 const Diagnostic *w = warning(&s, cases[i].code);
                 ASSERT_STREQ(w->path, cases[i].path);
                 ASSERT_CONTAINS(w->text, cases[i].words);
-                ASSERT_CONTAINS(w->text, "Set spec.accelerator.nvidia.memoryMode driver, or ");
+                ASSERT_CONTAINS(w->text, "Set spec.accelerator.nvidia.memoryMode: driver, or ");
                 ASSERT_TRUE(plan_warning_fails(w));
         }
 }
