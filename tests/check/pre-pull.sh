@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# nodestrap-pre-pull with a real containerd, 2.x where the cache has it, and with tests/mock/registry.py. The credential provider notes what
-# it is asked. The program ends with 0 whatever happens, and no secret is in an argument list, in its messages or in its result.
+# nodestrap-pre-pull with a real containerd, 2.x where the cache has it, and with tests/mock/registry.py. The credential provider records its
+# requests. The program always ends with 0, and no secret is in an argument list, in its messages or in its result.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -12,7 +12,7 @@ skip() { [ "${NODESTRAP_TEST_REQUIRE:-0}" = 0 ] && echo "1..0 # SKIP $1" || prin
 containerd=$("$here/../tools/peers.sh" --cached containerd2 sid containerd 2>/dev/null)/usr/bin/containerd
 [ -x "$containerd" ] || containerd=$(command -v containerd) || skip "no containerd here"
 
-# Its mounts are its own. Its disk has 48 MB.
+# containerd runs in a mount namespace of its own, with a disk of 48 MB.
 pids=(); mkdir -p "$tmp"/{disk,certs.d,bin,socket}
 trap 'mock_stop; [ ${#pids[@]} = 0 ] || kill "${pids[@]}" 2>/dev/null; wait; rm -r "$tmp"' EXIT
 cat >"$tmp/config.toml" <<END
@@ -46,7 +46,7 @@ provider() {
 gives='printf "{\"kind\": \"CredentialProviderResponse\", \"apiVersion\": \"credentialprovider.kubelet.k8s.io/v1\", \"cacheKeyType\": \"Registry\", \"cacheDuration\": \"12h0m0s\", \"auth\": {\"*.dkr.ecr.*.amazonaws.com\": {\"username\": \"AWS\", \"password\": \"'$secret'\"}}}"'
 printf '{"kind": "CredentialProviderConfig", "apiVersion": "kubelet.config.k8s.io/v1", "providers": [{"name": "ecr-credential-provider", "matchImages": ["*.dkr.ecr.*.amazonaws.com"],
         "defaultCacheDuration": "12h0m0s", "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "args": ["get-credentials"], "env": [{"name": "REGION_OF", "value": "us-west-2"}]}]}' >"$tmp/providers.json"
-# pulls SECONDS IMAGE…: runs it, and keeps how long it took
+# pulls SECONDS IMAGE…: runs the program and records how long it took
 pulls() {
         local seconds=$1 begin=$SECONDS rc; shift
         printf '{"socket": "%s/socket/containerd.sock", "provider": "%s/bin/ecr-credential-provider", "providerConfig": "%s/providers.json", "seconds": %s, "jitterSeconds": 0, "images": [%s]}' \
@@ -65,120 +65,120 @@ in_time() { [ "$(cat "$tmp/took")" -lt 30 ] || { cat "$tmp/took"; return 1; }; }
 has() { until grep -qs -- "$2" "$1"; do sleep 0.05; done; }       # FILE TEXT
 
 provider "$gives"
-ok "without containerd it ends with success" pulls 3 plain.test/public/early:1
-ok "in the time that it has" in_time
-ok "and with a warning" says "image-not-pulled: plain.test/public/early:1: $tmp/socket/containerd.sock does not answer"
-ok "which names who pulls the image then" says "kubelet pulls it for the first pod that needs it"
+ok "pre-pull ends with success without containerd" pulls 3 plain.test/public/early:1
+ok "pre-pull ends in time without containerd" in_time
+ok "pre-pull warns that containerd does not answer" says "image-not-pulled: plain.test/public/early:1: $tmp/socket/containerd.sock does not answer"
+ok "the warning says that kubelet pulls the image for the first pod that needs it" says "kubelet pulls it for the first pod that needs it"
 rm "$tmp/result.json"; (has "$tmp/result.json" pulling; exec 8<&-; containerd_start; wait) & pids+=($!)
-ok "a containerd that comes later" pulls 60 plain.test/public/early:1
-ok "pulls what it is asked for" states pulled
-ok "as containerd says" here_are plain.test/public/early:1
+ok "pre-pull ends with success if containerd starts later" pulls 60 plain.test/public/early:1
+ok "pre-pull pulls the image after containerd has started" states pulled
+ok "containerd lists the pulled image" here_are plain.test/public/early:1
 
-ok "an image behind a login, and one without" pulls 60 $host/private/a:1 plain.test/public/b:2
-ok "are pulled" states pulled pulled
-ok "the provider got the repository of the one" grep -qxF '{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"'$host'/private/a"}' "$tmp/asked"
-ok "and nothing else" asked 1
-ok "with its arguments" grep -qF get-credentials "$tmp/arguments"
-ok "and its variables" grep -qxF REGION_OF=us-west-2 "$tmp/environment"
-ok "the result has their sizes" eval '[ "$(grep -c "\"bytes\": 10[45]" "$tmp/result.json")" = 2 ]'
-ok "and a line for status" grep -F '"text": "2 of 2 pulled, 2.1' "$tmp/result.json"
-ok "a second run" pulls 60 $host/private/a:1 plain.test/public/b:2
-ok "finds them" states present present
-ok "and asks neither the registry" eval '! [ -s "$tmp/requests" ]'
-ok "nor the provider" asked 1
+ok "pre-pull ends with success for a private image and a public image" pulls 60 $host/private/a:1 plain.test/public/b:2
+ok "the private image and the public image are pulled" states pulled pulled
+ok "the provider gets the repository of the private image" grep -qxF '{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"'$host'/private/a"}' "$tmp/asked"
+ok "the provider gets one request" asked 1
+ok "the provider gets its arguments" grep -qF get-credentials "$tmp/arguments"
+ok "the provider gets its environment variables" grep -qxF REGION_OF=us-west-2 "$tmp/environment"
+ok "the result has the sizes of both images" eval '[ "$(grep -c "\"bytes\": 10[45]" "$tmp/result.json")" = 2 ]'
+ok "the result has a line of text for status" grep -F '"text": "2 of 2 pulled, 2.1' "$tmp/result.json"
+ok "a second run for the same images ends with success" pulls 60 $host/private/a:1 plain.test/public/b:2
+ok "a second run finds the images" states present present
+ok "a second run sends the registry no request" eval '! [ -s "$tmp/requests" ]'
+ok "a second run sends the provider no request" asked 1
 
-ok "three more images of that registry" pulls 60 $host/private/t:1 $host/private/u:1 $host/private/v:1
-ok "are pulled, too" states pulled pulled pulled
-ok "with one question to the provider" asked 2
+ok "pre-pull ends with success for three more private images" pulls 60 $host/private/t:1 $host/private/u:1 $host/private/v:1
+ok "the three private images are pulled" states pulled pulled pulled
+ok "the provider gets one request for three images of a registry" asked 2
 
-ok "an image that does not exist, beside another" pulls 60 plain.test/missing/c:1 plain.test/public/d:1
-ok "does not hold that one up" states failed pulled
-ok "and is given up at once" in_time
-ok "with its cause" says "image-not-pulled: plain.test/missing/c:1: "
-ok "which is that of containerd" says "not found"
+ok "pre-pull ends with success if an image does not exist" pulls 60 plain.test/missing/c:1 plain.test/public/d:1
+ok "a missing image does not stop the pull of another image" states failed pulled
+ok "pre-pull gives up a missing image at once" in_time
+ok "the warning names the missing image" says "image-not-pulled: plain.test/missing/c:1: "
+ok "the warning has the cause from containerd: not found" says "not found"
 
-ok "a registry that hangs" pulls 4 plain.test/hang/e:1 plain.test/public/f:1
-ok "holds no other image up" states failed pulled
-ok "nor the end" in_time
-ok "and is a warning" says "image-not-pulled: plain.test/hang/e:1: containerd did not answer in time"
+ok "pre-pull ends with success if a registry hangs" pulls 4 plain.test/hang/e:1 plain.test/public/f:1
+ok "a registry that hangs does not stop the pull of another image" states failed pulled
+ok "pre-pull ends in time if a registry hangs" in_time
+ok "the warning says that containerd did not answer in time" says "image-not-pulled: plain.test/hang/e:1: containerd did not answer in time"
 
-ok "a registry that hangs with three" pulls 3 plain.test/hang/e:1 plain.test/hang/e:2 plain.test/hang/e:3 plain.test/public/w:1
-ok "leaves no time for another" says "image-not-pulled: plain.test/public/w:1: no time was left after the earlier images"
+ok "pre-pull ends with success if a registry hangs for three images" pulls 3 plain.test/hang/e:1 plain.test/hang/e:2 plain.test/hang/e:3 plain.test/public/w:1
+ok "a warning says that no time was left for the fourth image" says "image-not-pulled: plain.test/public/w:1: no time was left after the earlier images"
 
-# kubelet, too, may want it meanwhile
+# kubelet may pull the same image at the same time
 : >"$tmp/requests"; (has "$tmp/requests" /v2/slow/s/; printf '{"socket": "%s/socket/containerd.sock", "seconds": 60, "jitterSeconds": 0, "images": ["plain.test/slow/s:1"]}' "$tmp" >"$tmp/other.json"
         "$program" "$tmp/other.json" "$tmp/other-result.json" 2>/dev/null) & other=$!
-ok "an image that two want at the same time" pulls 60 plain.test/slow/s:1
-ok "is pulled" states pulled
+ok "pre-pull ends with success while another process pulls the same image" pulls 60 plain.test/slow/s:1
+ok "an image that two processes want is pulled" states pulled
 wait $other
-ok "for both" grep -F '"text": "1 of 1 pulled' "$tmp/other-result.json"
-ok "once: its blobs are two" eval '[ "$(grep -c "^GET /v2/slow/s/blobs/" "$tmp/requests")" = 2 ] || { cat "$tmp/requests"; false; }'
+ok "the other process reports the same image as pulled" grep -F '"text": "1 of 1 pulled' "$tmp/other-result.json"
+ok "two processes fetch each of the two blobs only once" eval '[ "$(grep -c "^GET /v2/slow/s/blobs/" "$tmp/requests")" = 2 ] || { cat "$tmp/requests"; false; }'
 
-ok "a registry that is overloaded for a while" pulls 60 plain.test/busy/g:1
-ok "is asked again" states pulled
+ok "pre-pull ends with success if a registry is overloaded for a while" pulls 60 plain.test/busy/g:1
+ok "an image of an overloaded registry is pulled after a retry" states pulled
 
-ok "a registry with too many requests" pulls 33 $host/private/limited/x:1
-ok "is asked again later" states pulled
-ok "the provider is not" asked 3
-ok "and was, six times at once by containerd" eval '[ "$(grep -c " 429$" "$tmp/requests")" = 7 ] || { cat "$tmp/requests"; false; }'
+ok "pre-pull ends with success if a registry answers 429" pulls 33 $host/private/limited/x:1
+ok "an image is pulled after its registry has answered 429" states pulled
+ok "pre-pull retries the registry without another request to the provider" asked 3
+ok "the registry answers 429 seven times before the pull succeeds" eval '[ "$(grep -c " 429$" "$tmp/requests")" = 7 ] || { cat "$tmp/requests"; false; }'
 provider '[ "$(grep -c . '"$tmp"'/asked)" -gt 1 ] || { echo "operation error ECR: GetAuthorizationToken, api error ThrottlingException: Rate exceeded" >&2; exit 1; }; '"$gives"
-ok "an ECR with too many, too" pulls 33 $host/private/y:1
-ok "is asked again" states pulled
+ok "pre-pull ends with success if ECR throttles the provider" pulls 33 $host/private/y:1
+ok "an image is pulled after ECR has throttled the provider" states pulled
 
 provider '[ -e '"$tmp"'/late ] || { touch '"$tmp"'/late; echo "no role yet" >&2; exit 1; }; '"$gives"
-ok "credentials that come late" pulls 60 $host/private/h:1
-ok "come in time" states pulled
+ok "pre-pull ends with success if the credentials come late" pulls 60 $host/private/h:1
+ok "an image is pulled when its credentials come late" states pulled
 provider 'exit 3'
-ok "a provider that fails" pulls 3 $host/private/i:1 $host/public/i:2
-ok "is no loss where no login is needed" states failed pulled
-ok "and else the cause beside that of containerd" says "ecr-credential-provider gave no credentials: it ended with status 3"
+ok "pre-pull ends with success if the provider fails" pulls 3 $host/private/i:1 $host/public/i:2
+ok "an image that needs no login is pulled although the provider fails" states failed pulled
+ok "the warning has the exit status of the provider" says "ecr-credential-provider gave no credentials: it ended with status 3"
 provider 'echo "{\"kind\": \"CredentialProviderResponse\", \"apiVersion\": \"v2\", \"auth\": {\"*\": {\"password\": \"'$secret'\"}}}"'
-ok "one with another answer" pulls 3 $host/private/j:1
-ok "is told by that" says "its answer is not a CredentialProviderResponse of credentialprovider.kubelet.k8s.io/v1"
+ok "pre-pull ends with success if the provider answers with another version" pulls 3 $host/private/j:1
+ok "the warning names the version that the answer must have" says "its answer is not a CredentialProviderResponse of credentialprovider.kubelet.k8s.io/v1"
 provider 'echo rubbish; head -c 3000000 /dev/zero'
-ok "one with rubbish" pulls 3 $host/private/j:1
-ok "is, too" says "its answer is not a CredentialProviderResponse"
+ok "pre-pull ends with success if the provider prints rubbish" pulls 3 $host/private/j:1
+ok "the warning says that rubbish is not a CredentialProviderResponse" says "its answer is not a CredentialProviderResponse"
 provider 'printf "{\"kind\": \"CredentialProviderResponse\", \"apiVersion\": \"credentialprovider.kubelet.k8s.io/v1\", \"auth\": {\"*.dkr.ecr.*.amazonaws.com\": {\"username\": \"AWS\", \"password\": \"wrong-'$secret'\"}}}"'
-ok "credentials that the registry refuses" pulls 3 $host/private/k:1
-ok "are a warning" says "image-not-pulled: $host/private/k:1: "
+ok "pre-pull ends with success if the registry refuses the credentials" pulls 3 $host/private/k:1
+ok "a warning names the image whose registry refuses the credentials" says "image-not-pulled: $host/private/k:1: "
 provider "$gives"
 rm "$tmp/bin/ecr-credential-provider"
-ok "a provider that is not there" pulls 3 $host/private/l:1
-ok "is named" says "ecr-credential-provider gave no credentials: No such file or directory"
+ok "pre-pull ends with success if the provider is missing" pulls 3 $host/private/l:1
+ok "the warning names the missing provider" says "ecr-credential-provider gave no credentials: No such file or directory"
 provider "$gives"
 mv "$tmp/providers.json" "$tmp/kept.json"
-ok "without its configuration" pulls 3 $host/public/m:1
-ok "what needs no login is pulled" states pulled
-ok "and a warning says what is missing" says "no-pull-credentials: $tmp/providers.json cannot be read"
+ok "pre-pull ends with success without the configuration of the provider" pulls 3 $host/public/m:1
+ok "an image that needs no login is pulled without the configuration of the provider" states pulled
+ok "a warning names the missing configuration of the provider" says "no-pull-credentials: $tmp/providers.json cannot be read"
 mv "$tmp/kept.json" "$tmp/providers.json"
 
-ok "blobs whose signed URL fails" pulls 3 plain.test/signed/n:1
-ok "are a warning" states failed
-ok "what is not an image" pulls 60 'plain.test/UPPER/../x:1' plain.test/public/p:1
-ok "is one, too" states failed pulled
-ok "and at once" in_time
-# The last one: containerd frees the disk later.
-ok "an image that is larger than the disk" pulls 60 plain.test/big/o:1
-ok "is one, too" states failed
-ok "at once" in_time
-ok "and says so" says "no space left on device"
+ok "pre-pull ends with success if the signed URLs of blobs fail" pulls 3 plain.test/signed/n:1
+ok "an image whose signed URLs fail has the state failed" states failed
+ok "pre-pull ends with success for an invalid image name" pulls 60 'plain.test/UPPER/../x:1' plain.test/public/p:1
+ok "an invalid image name fails, and the other image is pulled" states failed pulled
+ok "pre-pull gives up an invalid image name at once" in_time
+# This is the last image, because containerd frees the disk only later.
+ok "pre-pull ends with success if an image is larger than the disk" pulls 60 plain.test/big/o:1
+ok "an image that is larger than the disk has the state failed" states failed
+ok "pre-pull gives up at once an image that is larger than the disk" in_time
+ok "the warning says that no space is left on the device" says "no space left on device"
 
 echo '{"images": 5}' >"$tmp/damaged.json"
-ok "a damaged file ends with success" eval '"$program" "$tmp/damaged.json" "$tmp/none.json" 2>"$tmp/err"'
-ok "and a warning" says "no-pre-pull: $tmp/damaged.json is damaged"
-ok "so does none" eval '"$program" "$tmp/absent.json" "$tmp/none.json" 2>"$tmp/err"'
-ok "with another" says "no-pre-pull: $tmp/absent.json cannot be read"
+ok "pre-pull ends with success if its input file is damaged" eval '"$program" "$tmp/damaged.json" "$tmp/none.json" 2>"$tmp/err"'
+ok "a warning names the damaged input file" says "no-pre-pull: $tmp/damaged.json is damaged"
+ok "pre-pull ends with success if its input file is missing" eval '"$program" "$tmp/absent.json" "$tmp/none.json" 2>"$tmp/err"'
+ok "a warning names the missing input file" says "no-pre-pull: $tmp/absent.json cannot be read"
 if minimal=$("$here/../tools/libcurl.sh" 2>"$tmp/why"); then
-        WITH="env LD_LIBRARY_PATH=$minimal" ok "a libcurl without HTTP/2 ends with success" eval 'pulls 60 plain.test/public/q:1 && in_time'
-        WITH='' ok "with one warning" says "no-pre-pull: libcurl.so.4 has no HTTP/2"
+        WITH="env LD_LIBRARY_PATH=$minimal" ok "pre-pull ends with success and in time if libcurl has no HTTP/2" eval 'pulls 60 plain.test/public/q:1 && in_time'
+        WITH='' ok "a warning says that libcurl has no HTTP/2" says "no-pre-pull: libcurl.so.4 has no HTTP/2"
 fi
 printf '{"socket": "%s/socket/containerd.sock", "seconds": 600, "jitterSeconds": 0, "images": ["plain.test/hang/r:1"]}' "$tmp" >"$tmp/pre-pull.json"
 rm "$tmp/result.json"; "$program" "$tmp/pre-pull.json" "$tmp/result.json" 2>"$tmp/err" & pid=$!; has "$tmp/result.json" pulling; kill $pid; wait $pid; rc=$?
-ok "a signal ends it" eval '[ $rc = 0 ] && says "a signal ended the program"'
+ok "SIGTERM ends pre-pull with success and a message" eval '[ $rc = 0 ] && says "a signal ended the program"'
 
-ok "no password is in its messages and results" eval '! grep -F "$secret" "$tmp/all"'
-ok "nor the signature of a URL" eval '! grep -E "SIGNED-token|Signature=[0-9a-f]" "$tmp/all"'
-ok "nor in an argument list" eval '! grep -F "$secret" "$tmp/arguments"'
-ok "nor in the log of containerd" eval '! grep -F "$secret" "$tmp/containerd.log"'
-ok "no report of a sanitizer" eval '! grep -E "Sanitizer|runtime error" "$tmp/all"'
+ok "messages and results of pre-pull have no password" eval '! grep -F "$secret" "$tmp/all"'
+ok "messages and results of pre-pull have no signature of a URL" eval '! grep -E "SIGNED-token|Signature=[0-9a-f]" "$tmp/all"'
+ok "the password is not in an argument list" eval '! grep -F "$secret" "$tmp/arguments"'
+ok "the password is not in the log of containerd" eval '! grep -F "$secret" "$tmp/containerd.log"'
+ok "no sanitizer reports an error" eval '! grep -E "Sanitizer|runtime error" "$tmp/all"'
 done_testing
