@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plans for instance stores, from disks that are images below --root to messages. Their contents decide; nodestrap refuses an impossible
-# plan with exit code 30, the disk and its contents. The whole matrix is tests/unit/test-storage-plan.c.
+# Plans for instance stores. The disks are image files below --root, and their contents decide. nodestrap refuses an impossible plan with
+# exit status 30, and names the disk and its contents. The whole matrix is tests/unit/test-storage-plan.c.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2317  # tmp and here are its; functions are handed to ok
 . "$(dirname "$0")/../mock/lib.sh"
@@ -66,94 +66,94 @@ eight_disks() { machine p5-48xlarge nvme{1..8}n1; rm -rf "$root/sys/block/nvme8n
 
 # ---- one disk ----
 machine g6-xlarge nvme0n1
-ok "a blank disk is given a file system" planned '{strategy: RAID0}' make make
-ok "whose text names it" eval 'plan "{strategy: RAID0}" && tr -s "\n " " " <"$tmp/out" | grep -q "new file system on blank nvme0n1 (AWS47F206C2DE5276E70, 250 GB)"'
-ok "as Mount does" planned '{strategy: Mount}' make make
+ok "a blank disk gets a file system" planned '{strategy: RAID0}' make make
+ok "the plan names the blank disk" eval 'plan "{strategy: RAID0}" && tr -s "\n " " " <"$tmp/out" | grep -q "new file system on blank nvme0n1 (AWS47F206C2DE5276E70, 250 GB)"'
+ok "strategy Mount also makes a file system on a blank disk" planned '{strategy: Mount}' make make
 cp -r "$root" "$tmp/before"
-ok "nothing is written by a plan" diff -r --no-dereference "$tmp/before" "$root"
-ok "RAID10 needs four" refused '{strategy: RAID10}' EDISKS 'at least four' 'here is 1'
-ok "a second one is missed" refused '{strategy: RAID0, expectedDisks: 2}' EDISKS '1 of 2 instance stores is missing' 'nvme0n1 (AWS47F206C2DE5276E70'
-ok "the first phase does not look" eval 'plan "{strategy: RAID0}" --skip run; planned_id=$(tail -1 "$tmp/out" | cut -d" " -f4-); plan "{strategy: RAID0}" --skip config; [ "$planned_id" = "$(tail -1 "$tmp/out" | cut -d" " -f4-)" ]'
+ok "plan writes nothing" diff -r --no-dereference "$tmp/before" "$root"
+ok "RAID10 needs at least four disks" refused '{strategy: RAID10}' EDISKS 'at least four' 'here is 1'
+ok "a missing second disk is an error that names the disk that is there" refused '{strategy: RAID0, expectedDisks: 2}' EDISKS '1 of 2 instance stores is missing' 'nvme0n1 (AWS47F206C2DE5276E70'
+ok "the plan ID is the same with --skip run and with --skip config" eval 'plan "{strategy: RAID0}" --skip run; planned_id=$(tail -1 "$tmp/out" | cut -d" " -f4-); plan "{strategy: RAID0}" --skip config; [ "$planned_id" = "$(tail -1 "$tmp/out" | cut -d" " -f4-)" ]'
 secret_on nvme0n1
-ok "what somebody enciphered is left alone" refused '{strategy: RAID0}' EDISKUSED 'nvme0n1 (AWS47F206C2DE5276E70, 250 GB)' LUKS 'wipefs --all /dev/nvme0n1'
-ok "by Mount, too" refused '{strategy: Mount}' EDISKUSED nvme0n1 LUKS
+ok "a disk with LUKS is an error that names the disk and the wipefs command" refused '{strategy: RAID0}' EDISKUSED 'nvme0n1 (AWS47F206C2DE5276E70, 250 GB)' LUKS 'wipefs --all /dev/nvme0n1'
+ok "a disk with LUKS is an error with strategy Mount, too" refused '{strategy: Mount}' EDISKUSED nvme0n1 LUKS
 if command -v mkfs.xfs >/dev/null && truncate -s 512M "$root/dev/nvme0n1" && mkfs.xfs -qf -L data "$root/dev/nvme0n1"; then
-        ok "a file system that is there is kept" planned '{strategy: RAID0}' keep make
-        ok "also another one than asked for" planned '{strategy: RAID0, filesystem: ext4}' keep make
-        ok "which is told" eval 'plan "{strategy: RAID0, filesystem: ext4}" && tr -s "\n " " " <"$tmp/out" | grep -q "holds xfs already: nodestrap keeps it, since you may need its data, and does not make ext4"'
+        ok "an existing file system is kept" planned '{strategy: RAID0}' keep make
+        ok "an existing file system is kept if the configuration wants another one" planned '{strategy: RAID0, filesystem: ext4}' keep make
+        ok "the plan says that nodestrap keeps xfs and does not make ext4" eval 'plan "{strategy: RAID0, filesystem: ext4}" && tr -s "\n " " " <"$tmp/out" | grep -q "holds xfs already: nodestrap keeps it, since you may need its data, and does not make ext4"'
         mkfs.xfs -qf -L nodestrap-mk "$root/dev/nvme0n1"
-        ok "one whose making was cut off is made anew" planned '{strategy: RAID0}' remake make
+        ok "a file system whose creation was interrupted is made again" planned '{strategy: RAID0}' remake make
 fi
 
 # ---- places and programs ----
 machine g6-xlarge nvme0n1
 mkdir -p "$root/mnt/full/0/x" "$root/mnt/files"; touch "$root/mnt/file" "$root/mnt/files/0"
-ok "a mountPath that is a file" refused '{strategy: RAID0, mountPath: /mnt/file}' EMOUNT '/mnt/file is not a directory'
-ok "a place that is a file" refused '{strategy: RAID0, mountPath: /mnt/files}' EMOUNT '/mnt/files/0 is not a directory'
-ok "a place that is not empty" refused '{strategy: RAID0, mountPath: /mnt/full}' EMOUNT '/mnt/full/0 is not empty'
-ok "a place that would move to itself" refused '{strategy: RAID0, mountPath: /var/lib/kubelet/disks}' EMOUNT 'lies in /var/lib/kubelet'
+ok "a mountPath that is a file is an error" refused '{strategy: RAID0, mountPath: /mnt/file}' EMOUNT '/mnt/file is not a directory'
+ok "a mount point that is a file is an error" refused '{strategy: RAID0, mountPath: /mnt/files}' EMOUNT '/mnt/files/0 is not a directory'
+ok "a mount point that is not empty is an error" refused '{strategy: RAID0, mountPath: /mnt/full}' EMOUNT '/mnt/full/0 is not empty'
+ok "a mountPath in /var/lib/kubelet, which moves, is an error" refused '{strategy: RAID0, mountPath: /var/lib/kubelet/disks}' EMOUNT 'lies in /var/lib/kubelet'
 echo "30 22 0:40 / /mnt/ro ro - tmpfs tmpfs ro" >>"$root/proc/self/mountinfo"; mkdir "$root/mnt/ro"
-ok "a read-only file system" refused '{strategy: RAID0, mountPath: /mnt/ro}' EMOUNT '/mnt/ro/0 cannot be made on a read-only file system'
+ok "a mountPath on a read-only file system is an error" refused '{strategy: RAID0, mountPath: /mnt/ro}' EMOUNT '/mnt/ro/0 cannot be made on a read-only file system'
 mkdir -p "$root/tmp" "$root/srv/open/x"; chmod 1777 "$root/tmp"; chmod 757 "$root/srv/open"; ln -s ../srv/open/x "$root/mnt/through"
-ok "a mountPath below a directory that others may write" refused '{strategy: RAID0, mountPath: /srv/open/new/disks}' EMOUNT 'mountPath: /srv/open is writable by users other than root (mode 0757): a user who can write there could redirect /srv/open/new/disks, and root would write elsewhere'
-ok "also where each owns what is his" refused '{strategy: Mount, mountPath: /tmp/disks}' EMOUNT '/tmp is writable by users other than root (mode 1777)'
-ok "also where a link leads there" refused '{strategy: RAID0, mountPath: /mnt/through/disks}' EMOUNT '/srv/open is writable by users other than root'
-[ "$(id -u)" != 0 ] || { mkdir -p "$root/srv/home"; chown 1000 "$root/srv/home"; ok "a mountPath in a directory of somebody's" refused "{strategy: RAID0, mountPath: /srv/home}" EMOUNT "/srv/home belongs to user 1000"; }
-ok "a mountPath below /proc" refused '{strategy: RAID0, mountPath: /proc/x}' EMOUNT 'spec.instance.localStorage.mountPath: /proc/x lies in /proc'
-ok "is a valid configuration" "$nodestrap" config check --root "$root" -c file:///node.yaml
+ok "a mountPath below a directory that other users can write is an error" refused '{strategy: RAID0, mountPath: /srv/open/new/disks}' EMOUNT 'mountPath: /srv/open is writable by users other than root (mode 0757): a user who can write there could redirect /srv/open/new/disks, and root would write elsewhere'
+ok "a mountPath in /tmp is an error despite the sticky bit" refused '{strategy: Mount, mountPath: /tmp/disks}' EMOUNT '/tmp is writable by users other than root (mode 1777)'
+ok "a mountPath behind a link to a directory that other users can write is an error" refused '{strategy: RAID0, mountPath: /mnt/through/disks}' EMOUNT '/srv/open is writable by users other than root'
+[ "$(id -u)" != 0 ] || { mkdir -p "$root/srv/home"; chown 1000 "$root/srv/home"; ok "a mountPath in a directory of another user is an error" refused "{strategy: RAID0, mountPath: /srv/home}" EMOUNT "/srv/home belongs to user 1000"; }
+ok "a mountPath below /proc is an error" refused '{strategy: RAID0, mountPath: /proc/x}' EMOUNT 'spec.instance.localStorage.mountPath: /proc/x lies in /proc'
+ok "config check accepts a mountPath below /proc" "$nodestrap" config check --root "$root" -c file:///node.yaml
 machine g6-xlarge
-ok "is refused before anybody looks at disks" eval 'plan "{strategy: RAID0, mountPath: /sys/x}" --skip run; [ $code = 30 ] && says "/sys/x lies in /sys"'
+ok "a mountPath below /sys is an error before nodestrap reads the disks" eval 'plan "{strategy: RAID0, mountPath: /sys/x}" --skip run; [ $code = 30 ] && says "/sys/x lies in /sys"'
 machine g6-xlarge nvme0n1
 echo "31 22 0:41 / /var/lib/kubelet/pods/x rw - tmpfs tmpfs rw" >>"$root/proc/self/mountinfo"
-ok "a kubelet that runs pods" refused '{strategy: RAID0}' EMOUNT 'first at /var/lib/kubelet/pods/x' Reboot
-ok "is in nobody's way where it stays" planned '{strategy: RAID0, disabledMounts: [Kubelet]}' make make
+ok "a kubelet that runs pods is an error that names a mount and says to reboot" refused '{strategy: RAID0}' EMOUNT 'first at /var/lib/kubelet/pods/x' Reboot
+ok "a kubelet that runs pods is not an error if its directory does not move" planned '{strategy: RAID0, disabledMounts: [Kubelet]}' make make
 for program in mkfs.xfs cp; do
         machine g6-xlarge nvme0n1; rm "$root"/usr/*bin/$program
-        ok "no $program" refused '{strategy: RAID0}' ESTORAGETOOL "$program is missing in this image"
+        ok "a missing $program is an error" refused '{strategy: RAID0}' ESTORAGETOOL "$program is missing in this image"
 done
 
 mkdir "$tmp/none"; : >"$tmp/none/libmount.so.1"      # dlopen finds this first, and it is not a library
 machine g6-xlarge nvme0n1
 export LD_LIBRARY_PATH=$tmp/none
-ok "no libmount" eval 'plan "{strategy: RAID0}"; [ $code = 30 ] && says "ESTORAGETOOL) at detect: libmount.so.1, which reads the mounts, cannot be loaded: "'
-ok "is told what to install" says "install libmount (Amazon Linux) or libmount1 (Debian)"
-ok "is not missed without local storage" planned '{}'
+ok "a missing libmount is an error" eval 'plan "{strategy: RAID0}"; [ $code = 30 ] && says "ESTORAGETOOL) at detect: libmount.so.1, which reads the mounts, cannot be loaded: "'
+ok "the error for a missing libmount names the package to install" says "install libmount (Amazon Linux) or libmount1 (Debian)"
+ok "a plan without local storage does not need libmount" planned '{}'
 unset LD_LIBRARY_PATH
 
 # ---- eight disks ----
 eight_disks
-ok "blank disks make an array" planned '{strategy: RAID0}' make make make
-ok "also RAID10" planned '{strategy: RAID10}' make make make
+ok "eight blank disks become a RAID0 array" planned '{strategy: RAID0}' make make make
+ok "eight blank disks become a RAID10 array" planned '{strategy: RAID10}' make make make
 rm "$root/usr/sbin/mdadm"
-ok "no mdadm" refused '{strategy: RAID0}' ESTORAGETOOL 'mdadm is missing in this image'
+ok "a missing mdadm is an error" refused '{strategy: RAID0}' ESTORAGETOOL 'mdadm is missing in this image'
 eight_disks
 eight ours
 ok "the array of an earlier boot is assembled" planned '{strategy: RAID0}' assemble assemble assemble
-ok "but not as another level" refused '{strategy: RAID10}' EARRAY 'that is not raid10' nvme1n1 nvme8n1
+ok "an existing RAID0 array is an error for RAID10" refused '{strategy: RAID10}' EARRAY 'that is not raid10' nvme1n1 nvme8n1
 host=ip-10-0-0-9: eight ours
-ok "made under whatever host name" planned '{strategy: RAID0}' assemble assemble assemble
+ok "an array that was made under another host name is assembled" planned '{strategy: RAID0}' assemble assemble assemble
 truncate -s 0 "$root/dev/nvme3n1"; truncate -s 16M "$root/dev/nvme3n1"
-ok "with a blank member it is made anew" planned '{strategy: RAID0}' remake remake make
-ok "which says why" eval 'plan "{strategy: RAID0}" && tr -s "\n " " " <"$tmp/out" | grep -q "make a new raid0: nvme3n1 blank, data lost"'
+ok "a RAID0 array with a blank member is made again" planned '{strategy: RAID0}' remake remake make
+ok "the plan says why it makes a new RAID0 array" eval 'plan "{strategy: RAID0}" && tr -s "\n " " " <"$tmp/out" | grep -q "make a new raid0: nvme3n1 blank, data lost"'
 secret_on nvme3n1
-ok "but not where something else lies there" refused '{strategy: RAID0}' EDISKUSED nvme3n1 LUKS
+ok "a RAID0 array with LUKS on one member is an error" refused '{strategy: RAID0}' EDISKUSED nvme3n1 LUKS
 eight_disks
 level=10 eight ours
 truncate -s 0 "$root/dev/nvme3n1"; truncate -s 16M "$root/dev/nvme3n1"
-ok "a raid10 is repaired" planned '{strategy: RAID10}' repair assemble assemble
-ok "with the blank disk" eval 'plan "{strategy: RAID10}" --output json && python3 -c "import json, sys
+ok "a RAID10 array with a blank member is repaired" planned '{strategy: RAID10}' repair assemble assemble
+ok "the repair of the RAID10 array names the blank disk" eval 'plan "{strategy: RAID10}" --output json && python3 -c "import json, sys
 print([a for a in json.load(sys.stdin)[\"actions\"] if a.get(\"blank\") == [\"nvme3n1\"]][0])" <"$tmp/out"'
 truncate -s 0 "$root/dev/nvme4n1"; truncate -s 16M "$root/dev/nvme4n1"
-ok "unless both copies are gone" planned '{strategy: RAID10}' remake remake make
+ok "a RAID10 array is made again if both copies are gone" planned '{strategy: RAID10}' remake remake make
 eight_disks
 eight ours
 member_of nvme1n1 kubernetes 5 0 2; member_of nvme2n1 old:kubernetes 5 1 2
-ok "two arrays named kubernetes" refused '{strategy: RAID0}' EARRAY 'two arrays are named kubernetes' nvme1n1 nvme2n1 nvme8n1
+ok "two arrays named kubernetes are an error" refused '{strategy: RAID0}' EARRAY 'two arrays are named kubernetes' nvme1n1 nvme2n1 nvme8n1
 member_of nvme1n1 scratch 5 0 2; member_of nvme2n1 scratch 5 1 2
-ok "an array of another name" refused '{strategy: RAID0}' EDISKUSED nvme1n1 nvme2n1 scratch
+ok "an array with another name is an error" refused '{strategy: RAID0}' EDISKUSED nvme1n1 nvme2n1 scratch
 eight_disks
 rm -r "$root/sys/block/nvme5n1"
-ok "one that is missing" refused '{strategy: RAID0}' EDISKS '1 of 8 instance stores is missing' 'the table of instance types promises 8' nvme8n1
+ok "a missing disk is an error with the number from the table of instance types" refused '{strategy: RAID0}' EDISKS '1 of 8 instance stores is missing' 'the table of instance types promises 8' nvme8n1
 eight ours
-ok "is told by its place in the array" refused '{strategy: RAID0}' EDISKS 'of the raid0 array kubernetes of 8 the member 4'
+ok "the error for a missing disk has its number in the array" refused '{strategy: RAID0}' EDISKS 'of the raid0 array kubernetes of 8 the member 4'
 done_testing

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../mock/lib.sh"
 cd "$here/../.." || exit 1
 table() { awk -f conf/tables.awk -v table="$1" "$2" >"$tmp/out" 2>"$tmp/err"; }
-for csv in conf/*.csv; do ok "$csv is a table" table "$(basename "$csv" .csv)" "$csv"; done
+for csv in conf/*.csv; do ok "tables.awk accepts $csv" table "$(basename "$csv" .csv)" "$csv"; done
 slip() { # TABLE SED WORDS: a copy with the change is refused, with its line
         local line
         sed -E "$2" "conf/$1.csv" >"$tmp/$1.csv"
@@ -15,7 +15,7 @@ slip() { # TABLE SED WORDS: a copy with the change is refused, with its line
         ! table "$1" "$tmp/$1.csv" && says "$tmp/$1.csv:$line: $3"
 }
 while IFS='~' read -r name change words; do
-        ok "$name, $change: $words" slip "$name" "$change" "$words"
+        ok "$name with $change is an error: $words" slip "$name" "$change" "$words"
 done <<'END'
 gpus~s/^(2330,h100),hopper/\1,hoper/~not one of volta turing ampere ada hopper blackwell: hoper
 gpus~s/^(20b0,a100-40gb),ampere/\1,amper/~not one of volta turing ampere ada hopper blackwell: amper
@@ -44,10 +44,10 @@ END
 cp -r conf "$tmp/days"
 days() { awk -f conf/tables.awk -v table=ages "$tmp"/days/*.csv >"$tmp/out" 2>"$tmp/err"; }
 undated() { sed -i "$1" "$tmp/days/gpus.csv"; ! days && says "$2"; }
-ok "each table has its day" eval 'days && [ "$(grep -c " 20[0-9-]*.*\\\\n\"$" "$tmp/out")" = "$(ls conf/*.csv | wc -l)" ]'
-ok "one without is told" undated '/^# As of/d' "$tmp/days/gpus.csv: no line \"# As of DAY\""
-ok "so is a word that is not a day" undated '1a # As of yesterday' "$tmp/days/gpus.csv:2: not a day: yesterday"
-ok "and a second one" undated '2d; 1a # As of 2026-11-28\n# As of 2026-11-29' "$tmp/days/gpus.csv:3: a second day"
+ok "each table has a line with the date of its data" eval 'days && [ "$(grep -c " 20[0-9-]*.*\\\\n\"$" "$tmp/out")" = "$(ls conf/*.csv | wc -l)" ]'
+ok "a table without a date is an error" undated '/^# As of/d' "$tmp/days/gpus.csv: no line \"# As of DAY\""
+ok "a date that is not a day is an error with its line number" undated '1a # As of yesterday' "$tmp/days/gpus.csv:2: not a day: yesterday"
+ok "a second date is an error with its line number" undated '2d; 1a # As of 2026-11-28\n# As of 2026-11-29' "$tmp/days/gpus.csv:3: a second day"
 
 # ---- fields ----
 compiler=${CC:-cc}
@@ -60,12 +60,12 @@ misplaced() { # FROM TO: a row that names a member of another type is refused
 }
 if command -v "$compiler" >/dev/null && command -v pkg-config >/dev/null && pkg-config --exists jansson; then
         ok "the table of fields compiles" compile src/config/fields.c
-        ok "a bool under INTEGER does not" misplaced 'AT(INTEGER, instance.expected_efa)' 'AT(INTEGER, instance.strict_node_name)'
-        ok "nor does a number under BOOL" misplaced 'AT(BOOL, cluster.outpost)' 'AT(BOOL, nvidia.imex_channels)'
-        ok "nor does a list under STRING" misplaced 'AT(STRING, cluster.cidr)' 'AT(STRING, instance.nameservers)'
-        ok "nor does a text under ENUM" misplaced 'AT(ENUM, nvidia.clocks)' 'AT(ENUM, cluster.id)'
-        ok "nor does a list under FREE" misplaced 'AT(FREE, kubelet.config)' 'AT(FREE, kubelet.flags)'
+        ok "a bool under INTEGER does not compile" misplaced 'AT(INTEGER, instance.expected_efa)' 'AT(INTEGER, instance.strict_node_name)'
+        ok "a number under BOOL does not compile" misplaced 'AT(BOOL, cluster.outpost)' 'AT(BOOL, nvidia.imex_channels)'
+        ok "a list under STRING does not compile" misplaced 'AT(STRING, cluster.cidr)' 'AT(STRING, instance.nameservers)'
+        ok "a text under ENUM does not compile" misplaced 'AT(ENUM, nvidia.clocks)' 'AT(ENUM, cluster.id)'
+        ok "a list under FREE does not compile" misplaced 'AT(FREE, kubelet.config)' 'AT(FREE, kubelet.flags)'
 else
-        count=$((count + 1)); echo "ok $count - fields of another type # SKIP no compiler"
+        count=$((count + 1)); echo "ok $count - a field of another type does not compile # SKIP no compiler"
 fi
 done_testing
