@@ -11,12 +11,12 @@ IMDS_KEY='ASIAMOCK00000001:mock/secret+1:mock//session+token==1'
 ENV_KEY='AKIDENV:env/secret:env-token'
 mock4() { mock --sts-listen 127.0.0.1:0 --container-listen 127.0.0.1:0 --role-arn "$ROLE:$ROLE_KEY" "$@"; }
 
-# Nothing of the caller's environment but what a test sets, and none of the usual: no HOME, no PATH.
+# nodestrap gets only the variables that a test sets. HOME and PATH are not among them.
 vars=()
 run() { env -i "AWS_EC2_METADATA_SERVICE_ENDPOINT=$AWS_EC2_METADATA_SERVICE_ENDPOINT" "${vars[@]}" "$nodestrap" token "$@" >"$tmp/out" 2>"$tmp/err"; }
 judge() { python3 "$here/credential.py" "$@" <"$tmp/out" >"$tmp/host"; }
 quiet() { [ ! -s "$tmp/err" ] || { cat "$tmp/err"; false; }; }
-# good KEY OPTION...: a credential for the cluster demo, signed with KEY, and not a word besides
+# good KEY OPTION...: a credential for the cluster demo, signed with KEY, and nothing on stderr
 good() { local key=$1; shift; run --cluster-name demo "$@" && quiet && judge demo "$key"; }
 host() { [ "$(cat "$tmp/host")" = "$1" ] || { cat "$tmp/host"; false; }; }
 # fails EXIT CAUSE WORDS OPTION...: one line on stderr, nothing on stdout, no secret in either
@@ -30,42 +30,42 @@ fails_demo() { fails "$1" "$2" "$3" --cluster-name demo --region us-west-2; }
 
 # ---- the role of the instance ----
 mock4
-ok 'with hardly any environment, the role of the instance signs' good "$IMDS_KEY"
-ok 'in the region of the instance' host sts.us-west-2.amazonaws.com
-ok 'for four requests' sent 4 imds
-ok 'on one connection' sent 4 'imds c1'
+ok 'with an almost empty environment, the role of the instance signs the token' good "$IMDS_KEY"
+ok 'the token is for STS in the region of the instance' host sts.us-west-2.amazonaws.com
+ok 'the token takes four requests to the metadata service' sent 4 imds
+ok 'the four requests use one connection' sent 4 'imds c1'
 mock4
-ok 'with a region' good "$IMDS_KEY" --region eu-north-1
-ok 'there' host sts.eu-north-1.amazonaws.com
-ok 'for three' sent 3 imds
-ok 'another cluster does not take it' eval '! judge other "$IMDS_KEY"'
+ok 'with --region, the role of the instance signs the token' good "$IMDS_KEY" --region eu-north-1
+ok 'the token is for STS in the region of --region' host sts.eu-north-1.amazonaws.com
+ok 'with --region, the token takes three requests' sent 3 imds
+ok 'the token is not valid for another cluster' eval '! judge other "$IMDS_KEY"'
 run --cluster-id 0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0
-ok 'the id of a cluster on an Outpost' judge 0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0 ASIAMOCK00000002:mock/secret+2:mock//session+token==2
+ok 'the token for the ID of a cluster on an Outpost is valid' judge 0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0 ASIAMOCK00000002:mock/secret+2:mock//session+token==2
 for fault in 'status=500*2' 'status=503*1' 'close*1' 'refuse*1' 'garbage*1' 'delay=0.2' 'status=404*1@/latest/meta-data/iam' 'status=401*1'; do
         mock4 --fault "imds:$fault"
-        ok "gets over $fault of the metadata service, without a word" good "$IMDS_KEY"
+        ok "token succeeds without a message after $fault of the metadata service" good "$IMDS_KEY"
 done
 mock4 --fault 'imds:status=404@/latest/meta-data/placement/region'
-ok 'a region that cannot be found is' fails 20 EFACTS 'does not have the region; name it with --region' --cluster-name demo
+ok 'a missing region is an error that names --region' fails 20 EFACTS 'does not have the region; name it with --region' --cluster-name demo
 broken=$tmp/broken/latest/meta-data/iam/security-credentials && mkdir -p "$broken"
 echo role >"$broken/role"
 for text in '{"Code": "AssumeRoleUnauthorizedAccess", "Message": "secret"}|a Code other than Success' '{"Code": "Success", "AccessKeyId": "A"}|lacks AccessKeyId or SecretAccessKey' 'secret|not JSON'; do
         echo "${text%|*}" >"$broken/role"
         mock4 --imds "$tmp/broken"
-        ok "a role without credentials is: ${text#*|}" fails_demo 20 ECREDENTIALS "${text#*|}; its trust policy must allow"
+        ok "a role without credentials is an error: ${text#*|}" fails_demo 20 ECREDENTIALS "${text#*|}; its trust policy must allow"
 done
 
 # ---- endpoints ----
 mock4
 vars=(AWS_ACCESS_KEY_ID=AKIDENV AWS_SECRET_ACCESS_KEY=env/secret AWS_SESSION_TOKEN=env-token)
 environment=("${vars[@]}")
-ok 'credentials of the environment' good "$ENV_KEY" --region us-west-2
-ok 'need no request' sent 0 imds
+ok 'credentials in the environment sign the token' good "$ENV_KEY" --region us-west-2
+ok 'credentials in the environment cause no request to the metadata service' sent 0 imds
 while read -r words want; do
         IFS=, read -ra more <<<"$words"
         vars=("${environment[@]}" "${more[@]}")
-        ok "$words" good "$ENV_KEY"
-        ok "→ $want" host "$want"
+        ok "the token is valid with $words" good "$ENV_KEY"
+        ok "the token is for $want" host "$want"
 done <<'END'
 AWS_REGION=us-west-2,AWS_DEFAULT_REGION=us-east-1 sts.us-west-2.amazonaws.com
 AWS_DEFAULT_REGION=ap-southeast-7 sts.ap-southeast-7.amazonaws.com
@@ -89,7 +89,7 @@ AWS_REGION=us-west-2,AWS_ENDPOINT_URL_STS=https://STS.example,AWS_ENDPOINT_URL=h
 AWS_REGION=us-west-2,AWS_ENDPOINT_URL=https://sts.example:8443,AWS_USE_FIPS_ENDPOINT=true sts.example:8443
 AWS_REGION=us-west-2,AWS_ENDPOINT_URL=https://sts.example,AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true sts.us-west-2.amazonaws.com
 END
-# The mock of STS, asked as the API server would.
+# Asks the mock of STS as the API server would.
 resolve() {
         python3 -c 'import json, sys, urllib.request
 sys.path.insert(0, sys.argv[1])
@@ -100,42 +100,42 @@ urllib.request.urlopen(urllib.request.Request(url, headers={"x-k8s-aws-id": sys.
 mock4 --key "$ENV_KEY"
 vars=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
 run --cluster-name demo
-ok 'STS says who that is' resolve demo
-ok 'not to who asks for another cluster' eval '! resolve other'
+ok 'STS accepts the token for its cluster' resolve demo
+ok 'STS refuses the token for another cluster' eval '! resolve other'
 vars=("${environment[@]}" AWS_ENDPOINT_URL_STS=ftp://x)
-ok 'an endpoint that is none is told' fails_demo 2 EUSAGE 'AWS_ENDPOINT_URL_STS in the environment is not of the form http[s]://HOST[:PORT][/PATH]'
+ok 'an invalid endpoint is an error that names the variable' fails_demo 2 EUSAGE 'AWS_ENDPOINT_URL_STS in the environment is not of the form http[s]://HOST[:PORT][/PATH]'
 for region in '' us_west us/west -us us- 'us west' "$(printf '%064d' 0)"; do
         vars=("${environment[@]}" "AWS_REGION=us-west-2")
-        [ -z "$region" ] || ok "\"$region\" is no region" fails 2 EUSAGE 'is not the name of a region' --cluster-name demo --region "$region"
+        [ -z "$region" ] || ok "\"$region\" is not a valid region" fails 2 EUSAGE 'is not the name of a region' --cluster-name demo --region "$region"
 done
 
 vars=(AWS_EC2_METADATA_DISABLED=true)
-ok 'without credentials and without the metadata service there is no token' fails_demo 12 EIMDS 'AWS_EC2_METADATA_DISABLED is true in the environment'
+ok 'token fails without credentials and without the metadata service' fails_demo 12 EIMDS 'AWS_EC2_METADATA_DISABLED is true in the environment'
 mock4
 vars=(AWS_EC2_METADATA_DISABLED=1)
-ok 'which only one word takes away' good "$IMDS_KEY"
+ok 'AWS_EC2_METADATA_DISABLED=1 does not disable the metadata service' good "$IMDS_KEY"
 
 # ---- what is asked for ----
 vars=("${environment[@]}" AWS_REGION=us-west-2)
 version() { vars=("${environment[@]}" AWS_REGION=us-west-2 "KUBERNETES_EXEC_INFO=$1"); run --cluster-name demo && judge demo "$ENV_KEY" "$2"; }
 info() { printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/%s","spec":{"interactive":false}}' "$1"; }
 for v in v1 v1beta1 v1alpha1; do
-        ok "ExecCredential $v" version "$(info $v)" $v
-        ok 'without a word' quiet
+        ok "token prints ExecCredential $v if KUBERNETES_EXEC_INFO wants it" version "$(info $v)" $v
+        ok 'token prints no warning for a known version of ExecCredential' quiet
 done
 for text in "$(info v2)" 'not JSON' '[]' '{}' '{"apiVersion": 1}' '"client.authentication.k8s.io/v1"'; do
-        ok "v1beta1 where KUBERNETES_EXEC_INFO is $text" version "$text" v1beta1
-        ok 'with a word about it' says 'warning: KUBERNETES_EXEC_INFO asks for an unknown version of ExecCredential'
+        ok "token prints v1beta1 if KUBERNETES_EXEC_INFO is $text" version "$text" v1beta1
+        ok 'a warning says that KUBERNETES_EXEC_INFO wants an unknown version' says 'warning: KUBERNETES_EXEC_INFO asks for an unknown version of ExecCredential'
 done
 vars=("${environment[@]}" AWS_REGION=us-west-2)
-ok 'no cluster is a mistake' fails 2 EUSAGE 'token needs either --cluster-name NAME or --cluster-id ID'
-ok 'two are' fails 2 EUSAGE 'token needs either' --cluster-name a --cluster-id b
-ok 'an empty name is' fails 2 EUSAGE 'the cluster name is empty' --cluster-name ''
-ok 'a line end in it is' fails 2 EUSAGE 'has a control character' --cluster-name $'a\nx-k8s-aws-id: b'
-ok 'an empty role is' fails 2 EUSAGE '--role-arn is empty' --cluster-name demo --role-arn ''
-ok '--root is not for it' fails 2 EUSAGE 'token does not take --root' --cluster-name demo --root /
-ok 'nor is its own for others' eval '! "$nodestrap" plan --cluster-name demo 2>"$tmp/err" && says "plan does not take --cluster-name"'
-ok "nodeadm has no such command" eval 'ln -s "$nodestrap" "$tmp/nodeadm"; ! "$tmp/nodeadm" token --cluster-name demo 2>"$tmp/err" && says "is not known"'
+ok 'token without a cluster is an error' fails 2 EUSAGE 'token needs either --cluster-name NAME or --cluster-id ID'
+ok '--cluster-name together with --cluster-id is an error' fails 2 EUSAGE 'token needs either' --cluster-name a --cluster-id b
+ok 'an empty cluster name is an error' fails 2 EUSAGE 'the cluster name is empty' --cluster-name ''
+ok 'a line end in the cluster name is an error' fails 2 EUSAGE 'has a control character' --cluster-name $'a\nx-k8s-aws-id: b'
+ok 'an empty --role-arn is an error' fails 2 EUSAGE '--role-arn is empty' --cluster-name demo --role-arn ''
+ok 'token does not take --root' fails 2 EUSAGE 'token does not take --root' --cluster-name demo --root /
+ok 'plan does not take --cluster-name' eval '! "$nodestrap" plan --cluster-name demo 2>"$tmp/err" && says "plan does not take --cluster-name"'
+ok "nodeadm has no token command" eval 'ln -s "$nodestrap" "$tmp/nodeadm"; ! "$tmp/nodeadm" token --cluster-name demo 2>"$tmp/err" && says "is not known"'
 
 # ---- a web identity ----
 mock4
@@ -143,55 +143,55 @@ printf 'identity\n' >"$tmp/identity"
 web=(AWS_REGION=us-west-2 "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/identity" "AWS_ROLE_ARN=$ROLE" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
 vars=("${web[@]}")
 ok 'a web identity gets the credentials of its role' good "$ROLE_KEY"
-ok 'from STS' sent 1 AssumeRoleWithWebIdentity
-ok 'not from the instance' sent 0 imds
+ok 'the credentials of a web identity come from STS with one request' sent 1 AssumeRoleWithWebIdentity
+ok 'a web identity causes no request to the metadata service' sent 0 imds
 vars=("${web[@]}" AWS_ROLE_SESSION_NAME=me)
-ok 'with a session name, too' good "$ROLE_KEY"
+ok 'a web identity may have a session name' good "$ROLE_KEY"
 vars=("${web[@]}" "${environment[@]}")
-ok 'credentials of the environment go before it' good "$ENV_KEY"
+ok 'credentials in the environment take precedence over a web identity' good "$ENV_KEY"
 vars=("${web[@]}" "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://$container/v1/credentials")
-ok 'it goes before a container'"'"'s' good "$ROLE_KEY"
+ok 'a web identity takes precedence over the endpoint of a container' good "$ROLE_KEY"
 vars=("${web[@]}" AWS_ROLE_ARN=)
-ok 'without a role it is refused' fails_demo 20 ECREDENTIALS 'AWS_ROLE_ARN is not in the environment'
+ok 'a web identity without a role is an error' fails_demo 20 ECREDENTIALS 'AWS_ROLE_ARN is not in the environment'
 vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/absent")
-ok 'without the file, too' fails_demo 20 ECREDENTIALS "$tmp/absent, which AWS_WEB_IDENTITY_TOKEN_FILE names, cannot be read: No such file or directory"
+ok 'a missing web identity file is an error that names it' fails_demo 20 ECREDENTIALS "$tmp/absent, which AWS_WEB_IDENTITY_TOKEN_FILE names, cannot be read: No such file or directory"
 : >"$tmp/empty"; printf 'secret secret' >"$tmp/two"
 vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/empty")
-ok 'an empty one' fails_demo 20 ECREDENTIALS 'is empty'
+ok 'an empty web identity file is an error' fails_demo 20 ECREDENTIALS 'is empty'
 vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/two")
-ok 'one with more in it than a token' fails_demo 20 ECREDENTIALS 'contains more than one token'
+ok 'a web identity file with more than one token is an error' fails_demo 20 ECREDENTIALS 'contains more than one token'
 echo another >"$tmp/other"
 vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/other")
-ok 'a token that STS does not take' fails_demo 20 ESTS "refused AssumeRoleWithWebIdentity: InvalidIdentityToken (HTTP 400, request 4d5c1e2a-mock): a retry will not help"
+ok 'a web identity that STS refuses is an error with the code of STS' fails_demo 20 ESTS "refused AssumeRoleWithWebIdentity: InvalidIdentityToken (HTTP 400, request 4d5c1e2a-mock): a retry will not help"
 for fault in 'error=IDPCommunicationError*2' 'error=Throttling*1' 'status=503*1' 'not-xml*1' 'close*1'; do
         mock4 --fault "sts:$fault"
         vars=("${web[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
-        ok "gets over $fault of STS, without a word" good "$ROLE_KEY"
+        ok "token succeeds without a message after $fault of STS" good "$ROLE_KEY"
 done
 mock4 --fault sts:error=ExpiredTokenException
 vars=("${web[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
-ok 'an expired token is told' fails_demo 20 ESTS 'the token in AWS_WEB_IDENTITY_TOKEN_FILE has expired'
+ok 'the error for an expired web identity names the variable and the cause' fails_demo 20 ESTS 'the token in AWS_WEB_IDENTITY_TOKEN_FILE has expired'
 mock4 --fault sts:error=AccessDenied
 vars=("${web[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
-ok 'a role for somebody else is' fails_demo 20 ESTS 'the trust policy of AWS_ROLE_ARN must name the identity provider'
+ok 'the error for a role that denies the web identity names the trust policy' fails_demo 20 ESTS 'the trust policy of AWS_ROLE_ARN must name the identity provider'
 
 # ---- a container's endpoint ----
 mock4 --container-token 'agent-token'
 printf 'agent-token\n' >"$tmp/agent"
 pod=(AWS_REGION=us-west-2 "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://$container/v1/credentials?id=1" "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$tmp/agent")
 vars=("${pod[@]}")
-ok 'the endpoint of EKS Pod Identity' good "$IMDS_KEY"
-ok 'was asked for what the variable says' sent 1 'container .*/v1/credentials.id=1 200'
-ok 'and not the instance' sent 0 imds
+ok 'the endpoint of EKS Pod Identity gives the credentials' good "$IMDS_KEY"
+ok 'token requests the path in AWS_CONTAINER_CREDENTIALS_FULL_URI once' sent 1 'container .*/v1/credentials.id=1 200'
+ok 'EKS Pod Identity causes no request to the metadata service' sent 0 imds
 vars=("${pod[@]}" AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE= AWS_CONTAINER_AUTHORIZATION_TOKEN=agent-token)
-ok 'with the token in the environment' good ASIAMOCK00000002:mock/secret+2:mock//session+token==2
+ok 'AWS_CONTAINER_AUTHORIZATION_TOKEN replaces the authorization token file' good ASIAMOCK00000002:mock/secret+2:mock//session+token==2
 vars=("${pod[@]}" AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=)
-ok 'without a token it hands out nothing' fails_demo 20 ECREDENTIALS 'gives no credentials: HTTP 401; check the EKS Pod Identity agent and its association'
-ok 'and is not asked again' sent 1 'container .* 401'
+ok 'a container endpoint that answers HTTP 401 is an error' fails_demo 20 ECREDENTIALS 'gives no credentials: HTTP 401; check the EKS Pod Identity agent and its association'
+ok 'token does not retry after HTTP 401 of the container endpoint' sent 1 'container .* 401'
 vars=("${pod[@]}" "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$tmp/absent")
-ok 'a token file that is not there is told' fails_demo 20 ECREDENTIALS 'which AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE names, cannot be read'
+ok 'a missing authorization token file is an error' fails_demo 20 ECREDENTIALS 'which AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE names, cannot be read'
 vars=("${pod[@]}" AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE= $'AWS_CONTAINER_AUTHORIZATION_TOKEN=a\r\nX: b')
-ok 'a token that would break out of its header is' fails_demo 20 ECREDENTIALS 'AWS_CONTAINER_AUTHORIZATION_TOKEN in the environment has invalid characters'
+ok 'an authorization token with a line end is an error' fails_demo 20 ECREDENTIALS 'AWS_CONTAINER_AUTHORIZATION_TOKEN in the environment has invalid characters'
 while IFS='|' read -r words want; do
         vars=("${pod[@]}" AWS_CONTAINER_CREDENTIALS_FULL_URI= "$words")
         ok "$words is refused" fails_demo 20 ECREDENTIALS "$want"
@@ -206,91 +206,91 @@ END
 for fault in 'status=500*2' 'status=429*1' 'close*1' 'refuse*1'; do
         mock4 --key "$IMDS_KEY" --container-token agent-token --fault "container:$fault"
         vars=("${pod[@]}" "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://$container/v1/credentials")
-        ok "gets over $fault of the endpoint, without a word" good "$IMDS_KEY"
+        ok "token succeeds without a message after $fault of the container endpoint" good "$IMDS_KEY"
 done
 mock4 --fault 'container:body=secret'
 vars=("${pod[@]}" "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://$container")
-ok 'an answer that is none is told' fails_demo 20 ECREDENTIALS 'its answer is not JSON'
+ok 'an answer of the container endpoint that is not JSON is an error' fails_demo 20 ECREDENTIALS 'its answer is not JSON'
 
 # ---- another role ----
 mock4 --key "$ENV_KEY"
 assume=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
 vars=("${assume[@]}")
-ok 'a role that is assumed signs' good "$ROLE_KEY" --role-arn "$ROLE"
-ok 'after one request' sent 1 'AssumeRole 200'
-ok 'one that may not be is told' fails 20 ESTS 'refused AssumeRole: AccessDenied (HTTP 403, request 4d5c1e2a-mock): the trust policy of that role must name the identity in use' \
+ok 'with --role-arn, the assumed role signs the token' good "$ROLE_KEY" --role-arn "$ROLE"
+ok '--role-arn causes one AssumeRole request' sent 1 'AssumeRole 200'
+ok 'the error for a role that may not be assumed names its trust policy' fails 20 ESTS 'refused AssumeRole: AccessDenied (HTTP 403, request 4d5c1e2a-mock): the trust policy of that role must name the identity in use' \
         --cluster-name demo --role-arn "$ROLE/other"
 vars=("${assume[@]}" AWS_SECRET_ACCESS_KEY=false-secret)
-ok 'so is a wrong secret' fails 20 ESTS 'it does not accept the credentials or the signature; the clock here is' --cluster-name demo --role-arn "$ROLE"
+ok 'the error for a wrong secret key has the time of the clock' fails 20 ESTS 'it does not accept the credentials or the signature; the clock here is' --cluster-name demo --role-arn "$ROLE"
 mock4 --key "$ENV_KEY" --fault sts:no-date
 vars=("${assume[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS" AWS_SECRET_ACCESS_KEY=false-secret)
-ok 'an answer without a date says nothing of the clock' fails 20 ESTS 'its answer has no date to compare the clock here with' \
+ok 'the error for a wrong secret key says that the answer has no date to compare' fails 20 ESTS 'its answer has no date to compare the clock here with' \
         --cluster-name demo --role-arn "$ROLE"
 mock4
 vars=(AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
-ok 'the role of the instance may assume one' good "$ROLE_KEY" --role-arn "$ROLE"
+ok 'the role of the instance may assume another role' good "$ROLE_KEY" --role-arn "$ROLE"
 for code in 'ExpiredToken|the credentials in use have expired' 'RegionDisabledException|switch STS on for this region' 'ValidationError|a retry will not help'; do
         mock4 --fault "sts:error=${code%|*}"
         vars=("${environment[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
-        ok "${code%|*} is told" fails 20 ESTS "${code#*|}" --cluster-name demo --region us-west-2 --role-arn "$ROLE"
+        ok "${code%|*} from STS is an error that explains the code" fails 20 ESTS "${code#*|}" --cluster-name demo --region us-west-2 --role-arn "$ROLE"
 done
 mock4 --fault sts:expired
 vars=(AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
-ok 'credentials that have expired are fetched again' good "$ROLE_KEY" --role-arn "$ROLE"
-ok 'once' sent 2 security-credentials/mock-role
-ok 'and ask again' sent 2 AssumeRole
+ok 'token succeeds after STS says that the credentials have expired' good "$ROLE_KEY" --role-arn "$ROLE"
+ok 'token fetches expired credentials again, once' sent 2 security-credentials/mock-role
+ok 'token sends AssumeRole again after the credentials have expired' sent 2 AssumeRole
 for skew in 3600 -3600; do
         mock4 --key "$ENV_KEY" --fault "sts:skew=$skew"
         vars=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
-        ok "a clock that is off by $skew s is corrected" run --cluster-name demo --role-arn "$ROLE"
-        ok 'after one request more' sent 2 AssumeRole
-        ok 'with a word about it' says "STS; signing requests by the time of STS. Check chrony."
-        ok 'and STS says who the token is of' resolve demo
+        ok "token corrects a clock that is off by $skew s" run --cluster-name demo --role-arn "$ROLE"
+        ok 'a clock that is off takes one more request' sent 2 AssumeRole
+        ok 'a warning says that token signs by the time of STS' says "STS; signing requests by the time of STS. Check chrony."
+        ok 'STS accepts the token after the clock was corrected' resolve demo
 done
 for fault in 'skew=3600|RequestExpired (HTTP 400)' 'expired|ExpiredToken (HTTP 403)'; do
         mock4 --fault "sts:${fault%|*}"
         vars=(AWS_REGION=us-west-2 AWS_MAX_ATTEMPTS=1 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
         run --cluster-name demo --role-arn "$ROLE"
-        ok "where no attempt is left after ${fault%|*} the answer is told all the same" says "the last one: ${fault#*|}. STS itself reports"
-        ok 'without a hole in it' lacks '(null)'
+        ok "the error after ${fault%|*} has the last answer if no attempt is left" says "the last one: ${fault#*|}. STS itself reports"
+        ok 'the error without another attempt has no (null)' lacks '(null)'
 done
 for fault in 'redirect|HTTP 307, a redirect, which nodestrap never follows: a server other than STS answers there' 'status=503|an answer that is not from STS (HTTP 503)' \
              'not-xml|an answer that is not XML of STS' 'error=Throttling|Throttling (HTTP 400)'; do
         mock4 --fault "sts:${fault%|*}"
         vars=("${environment[@]}" AWS_REGION=us-west-2 AWS_MAX_ATTEMPTS=2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
-        ok "${fault%|*} to the end is told" fails 20 ESTS "; the last one: ${fault#*|}. " --cluster-name demo --role-arn "$ROLE"
-        ok 'after AWS_MAX_ATTEMPTS' sent 2 sts
+        ok "${fault%|*} until the last attempt is an error that has the last answer" fails 20 ESTS "; the last one: ${fault#*|}. " --cluster-name demo --role-arn "$ROLE"
+        ok 'token stops after AWS_MAX_ATTEMPTS requests' sent 2 sts
 done
 if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$tmp/key" -out "$tmp/cert" -days 2 \
         -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>/dev/null; then
         mock4 --key "$ENV_KEY" --tls "$tmp/cert:$tmp/key"
         vars=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=https://localhost:${sts##*:}" "AWS_CA_BUNDLE=$tmp/cert")
-        ok 'TLS is spoken with STS' good "$ROLE_KEY" --role-arn "$ROLE"
+        ok 'token uses TLS with STS' good "$ROLE_KEY" --role-arn "$ROLE"
         vars=("${vars[@]:0:5}" "REQUESTS_CA_BUNDLE=$tmp/cert")
-        ok 'with what Python programs trust, as the AWS CLI is one' good "$ROLE_KEY" --role-arn "$ROLE"
+        ok 'token trusts the CA in REQUESTS_CA_BUNDLE, like the AWS CLI' good "$ROLE_KEY" --role-arn "$ROLE"
         vars+=(AWS_CA_BUNDLE=/dev/null)
-        ok 'AWS_CA_BUNDLE goes before it' fails 20 ESTS '/dev/null, which AWS_CA_BUNDLE names, has no PEM certificate' --cluster-name demo --role-arn "$ROLE"
-        ok 'what is only presigned needs none' good "$ENV_KEY"
+        ok 'AWS_CA_BUNDLE takes precedence over REQUESTS_CA_BUNDLE' fails 20 ESTS '/dev/null, which AWS_CA_BUNDLE names, has no PEM certificate' --cluster-name demo --role-arn "$ROLE"
+        ok 'a token that is only presigned needs no CA' good "$ENV_KEY"
 else
         count=$((count + 1))
-        echo "ok $count - TLS is spoken with STS # SKIP no openssl program"
+        echo "ok $count - token uses TLS with STS # SKIP no openssl program"
 fi
 
 # ---- bad places ----
 mock4
 vars=()
 closed() { (exec <&- 2>&-; run --cluster-name demo --region us-west-2 2>&-) && judge demo "$IMDS_KEY"; }
-ok 'without stdin and stderr' closed
+ok 'token succeeds without stdin and stderr' closed
 mock4
 full() { env -i "AWS_EC2_METADATA_SERVICE_ENDPOINT=$AWS_EC2_METADATA_SERVICE_ENDPOINT" "$nodestrap" token --cluster-name demo >/dev/full 2>"$tmp/err"; [ $? = 40 ] && says 'stdout cannot be written'; }
-ok 'a token that cannot be printed is a failure' full
+ok 'token fails if its output cannot be written' full
 mock4
-# Not one byte may go into a file: so no disk can be too full for it.
+# A file may not get a single byte, so the command works on any full disk.
 no_files() {
         env -i "AWS_EC2_METADATA_SERVICE_ENDPOINT=$AWS_EC2_METADATA_SERVICE_ENDPOINT" bash -c 'ulimit -f 0; exec "$0" token --cluster-name demo' "$nodestrap" 2>&1 | cat >"$tmp/out"
         judge demo "$IMDS_KEY"
 }
-ok 'no file is written' no_files
+ok 'token writes no file' no_files
 mock4 --key "$ENV_KEY" --fault imds:delay=0.05
 crowd() {
         local n pids=() bad=0
@@ -301,16 +301,16 @@ crowd() {
         for n in {1..20}; do cp "$tmp/out.$n" "$tmp/out"; judge demo "$ENV_KEY" || bad=1; [ ! -s "$tmp/err.$n" ] || { cat "$tmp/err.$n"; bad=1; }; done
         return $bad
 }
-ok 'twenty at a time' crowd
+ok 'twenty processes get a token in parallel' crowd
 loaded() { env -i LD_DEBUG=files "${vars[@]}" "$nodestrap" token --cluster-name demo --region us-west-2 "$@" 2>&1 >/dev/null | grep -q 'calling init: .*libcurl'; }
 vars=("${environment[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
 if [[ $(file -L "$nodestrap" 2>/dev/null) != *statically* ]]; then
-        ok 'libcurl and its libraries are loaded for another role' loaded --role-arn "$ROLE"
-        ok 'and not otherwise' eval '! loaded'
+        ok '--role-arn loads libcurl and its libraries' loaded --role-arn "$ROLE"
+        ok 'a token without --role-arn does not load libcurl' eval '! loaded'
 fi
 vars=("${assume[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
-ok 'debug messages' run --cluster-name demo --role-arn "$ROLE" --development
-ok 'have no secret in them' eval '! grep -E "secret|token" "$tmp/err"'
+ok 'token succeeds with debug messages' run --cluster-name demo --role-arn "$ROLE" --development
+ok 'debug messages have no secret' eval '! grep -E "secret|token" "$tmp/err"'
 
 # A service that never recovers takes the whole time.
 if [ -n "${NODESTRAP_LONG:-}" ]; then
@@ -325,17 +325,17 @@ if [ -n "${NODESTRAP_LONG:-}" ]; then
         role='' forever pod "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://$container/v1/credentials" &
         for name in imds web assume pod; do wait -n; done
         judged() { [ "$(cat "$tmp/$1.rc")" = "$2" ] && [ "$(wc -l <"$tmp/$1.err")" = 1 ] && grep -F -- "$3" "$tmp/$1.err" || { cat "$tmp/$1.rc" "$tmp/$1.err"; false; }; }
-        ok 'a metadata service that never answers' judged imds 12 'no answer in time'
-        ok 'STS that never answers a web identity' judged web 20 'no usable answer from STS at'
-        ok 'STS that never answers' judged assume 20 'Check the network path to STS'
-        ok 'a container'"'"'s endpoint that never answers' judged pod 20 'gives no credentials: no answer in time'
+        ok 'a metadata service that never answers is an error' judged imds 12 'no answer in time'
+        ok 'STS that never answers a web identity is an error' judged web 20 'no usable answer from STS at'
+        ok 'STS that never answers AssumeRole is an error' judged assume 20 'Check the network path to STS'
+        ok 'a container endpoint that never answers is an error' judged pod 20 'gives no credentials: no answer in time'
         vars=()
         mock4 --fault 'imds:status=403@/latest/api/token'
-        ok 'a metadata service that is switched off' fails_demo 12 EIMDS 'HTTP 403: the metadata service is switched off in the metadata options of this instance'
+        ok 'a metadata service that is switched off is an error' fails_demo 12 EIMDS 'HTTP 403: the metadata service is switched off in the metadata options of this instance'
         mock4 --no-role
-        ok 'no role at all' fails_demo 20 ECREDENTIALS 'it was launched without an instance profile, or the profile has no role'
+        ok 'an instance without a role is an error' fails_demo 20 ECREDENTIALS 'it was launched without an instance profile, or the profile has no role'
 else
         count=$((count + 1))
-        echo "ok $count - services that never answer # SKIP they take ten seconds: NODESTRAP_LONG=1"
+        echo "ok $count - a service that never answers is an error # SKIP they take ten seconds: NODESTRAP_LONG=1"
 fi
 done_testing

@@ -9,7 +9,7 @@ for case in "$here"/userdata/cases/*/; do
         why=$(grep -F "FAIL $name: " <<<"$out")
         if [ -z "$why" ]; then echo "ok $n - $name"; else echo "not ok $n - $name"; sed 's/^/# /' <<<"$why"; fi
 done
-# Lines about no case: the index, or the program itself.
+# Lines of the oracle about no single case: the index, or the program itself.
 n=$((n + 1))
 if [ "$rc" = 0 ] && grep -q " 0 failed" <<<"$out"; then echo "ok $n - index and totals"; else echo "not ok $n - index and totals"; tail -3 <<<"$out" | sed 's/^/# /'; fi
 echo "1..$n"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # `nodestrap wait` against an API server of our own. It gives answers that no real one gives: broken TLS, half an answer, other clocks. Also
-# steps before a request (names, proxies, files), and the record. Those that end with the deadline all wait for it at the same time.
+# steps before a request (names, proxies, files), and the record. The waits that end with the deadline run in parallel.
 # tests/cluster/wait.sh has a real one, and tests/unit/test-kube.c each sentence, on data.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
@@ -74,12 +74,12 @@ metric() { grep -qE "^nodestrap_$1" "$d/root/run/nodestrap/joined.prom" || { cat
 
 # ---- times ----
 fresh old; kube --play old; machine "https://$kube"; wait_for --timeout 60s
-ok "a Node that was Ready before the wait has been so since then" recorded '40e6 < j["readyUsec"] - j["registeredUsec"] < 60e6 and j["endUsec"] - j["readyUsec"] > 40e6'
+ok "the record of a Node that was Ready before the wait has the earlier time" recorded '40e6 < j["readyUsec"] - j["registeredUsec"] < 60e6 and j["endUsec"] - j["readyUsec"] > 40e6'
 cp "$d/root/run/nodestrap/joined.json" "$d/first"
 sed -i "s|server: .*|server: \"https://127.0.0.1:9\"|" "$d/root/var/lib/kubelet/kubeconfig"
 cp -r "$d" "$tmp/rebooted"; echo other-boot >"$tmp/rebooted/root/proc/sys/kernel/random/boot_id"
 
-# ---- all that waits for its deadline: long enough to find out what stands in the way, on a busy machine, too ----
+# ---- these wait for their deadline, which is long enough to find the cause on a busy machine ----
 waits=() span=15s
 for d in "$tmp/old" "$tmp/rebooted"; do wait_for --timeout $span & waits+=($!); done
 begin absent "--play ,"
@@ -121,68 +121,68 @@ fi
 wait "${waits[@]}"
 
 of old
-ok "what an earlier wait has seen stays" eval 'exits 60 && python3 -c "import json, sys; a, b = (json.load(open(f)) for f in sys.argv[1:]); assert a[\"readyUsec\"] == b[\"readyUsec\"] and b[\"code\"] == \"EAPIROUTE\"" "$d/first" "$d/root/run/nodestrap/joined.json"'
+ok "a later wait that fails keeps the ready time of an earlier wait" eval 'exits 60 && python3 -c "import json, sys; a, b = (json.load(open(f)) for f in sys.argv[1:]); assert a[\"readyUsec\"] == b[\"readyUsec\"] and b[\"code\"] == \"EAPIROUTE\"" "$d/first" "$d/root/run/nodestrap/joined.json"'
 of rebooted
-ok "but not over a reboot" recorded 'j["readyUsec"] is None and j["bootId"] == "other-boot"'
+ok "a reboot clears the ready time of an earlier wait" recorded 'j["readyUsec"] is None and j["bootId"] == "other-boot"'
 of absent
-ok "no Node: kubelet has not registered" fails ENOTREGISTERED "cluster training has no Node $node: kubelet has not registered it"
-ok "which is told while it waits" tells "nodestrap: Not yet (ENOTREGISTERED): cluster training has no Node"
-ok "one request is enough for that" eval '[ "$(wc -l <"$d/log")" = 1 ]'
+ok "ENOTREGISTERED says that kubelet has not registered the Node" fails ENOTREGISTERED "cluster training has no Node $node: kubelet has not registered it"
+ok "wait reports a missing Node before the deadline" tells "nodestrap: Not yet (ENOTREGISTERED): cluster training has no Node"
+ok "wait needs one request for a missing Node" eval '[ "$(wc -l <"$d/log")" = 1 ]'
 of short
-ok "a wait that is shorter than a look is no success, though the Node is Ready" exits 60
+ok "a wait with a deadline of 1 ms fails, although the Node is Ready" exits 60
 of network
-ok "NotReady for want of a network" fails ENOTREADY "Node $node is registered with cluster training, but not Ready: KubeletNotReady: container runtime network not ready"
-ok "and whose work that is" ends "which the pod aws-node installs, is not up: kubectl -n kube-system get pods -o wide --field-selector spec.nodeName=$node"
-ok "it is recorded that it has registered" recorded 'j["registeredUsec"] > 0 and j["readyUsec"] is None and j["code"] == "ENOTREADY" and j["exit"] == 60'
-ok "in the metrics too" eval 'metric "joined.verdict=\"failed\",code=\"ENOTREADY\". 0$" && metric "registered_seconds [0-9.]+$" && ! metric ready_seconds'
+ok "ENOTREADY has the message of kubelet about the network" fails ENOTREADY "Node $node is registered with cluster training, but not Ready: KubeletNotReady: container runtime network not ready"
+ok "ENOTREADY for the network names aws-node and a kubectl command" ends "which the pod aws-node installs, is not up: kubectl -n kube-system get pods -o wide --field-selector spec.nodeName=$node"
+ok "the record of ENOTREADY has the time when the Node registered" recorded 'j["registeredUsec"] > 0 and j["readyUsec"] is None and j["code"] == "ENOTREADY" and j["exit"] == 60'
+ok "the metrics of ENOTREADY have the time when the Node registered" eval 'metric "joined.verdict=\"failed\",code=\"ENOTREADY\". 0$" && metric "registered_seconds [0-9.]+$" && ! metric ready_seconds'
 of error-404
-ok "something that is no API server" ends "answers HTTP 404 (the mock says no), unlike an API server: is spec.cluster.apiServerEndpoint right?"
+ok "the error for HTTP 404 says that the server is unlike an API server" ends "answers HTTP 404 (the mock says no), unlike an API server: is spec.cluster.apiServerEndpoint right?"
 of hang
-ok "no answer" eval 'fails EAPISILENT https:// && ends "accepts a connection but does not answer within "'
+ok "an API server that does not answer is EAPISILENT" eval 'fails EAPISILENT https:// && ends "accepts a connection but does not answer within "'
 of no-handshake
-ok "not even to TLS" fails EAPISILENT https://
+ok "a server that does not finish the TLS handshake is EAPISILENT" fails EAPISILENT https://
 of reset
-ok "a connection that is reset" eval 'fails EAPIERROR "the connection to https://" && ends "Connection reset by peer"'
+ok "a connection that is reset is EAPIERROR" eval 'fails EAPIERROR "the connection to https://" && ends "Connection reset by peer"'
 of closed
-ok "an answer that breaks off" fails EAPIERROR "the connection to https://"
+ok "an answer that breaks off is EAPIERROR" fails EAPIERROR "the connection to https://"
 of garbage
-ok "no HTTP" eval 'fails EAPIERROR "the connection to https://" && ends "the server there is not an API server"'
+ok "an answer that is not HTTP is EAPIERROR" eval 'fails EAPIERROR "the connection to https://" && ends "the server there is not an API server"'
 of rubbish
-ok "a watch that sends no events" eval 'fails EAPIERROR https:// && ends ": a line is not an event"'
+ok "a watch that sends no events is EAPIERROR" eval 'fails EAPIERROR https:// && ends ": a line is not an event"'
 of expired
-ok "a certificate that has expired" fails EAPICERT "the certificate of 127.0.0.1 has expired, and the clocks agree"
+ok "an expired certificate is EAPICERT if the clocks agree" fails EAPICERT "the certificate of 127.0.0.1 has expired, and the clocks agree"
 of skewed
-ok "a certificate of the future: the clock" fails ECLOCK "the certificate of 127.0.0.1 is not valid yet by the clock of this machine: the clock of this machine says 20"
-ok "by how much" ends "ours is 11 days behind; check chronyc tracking"
-ok "nothing secret was sent to who is not known" eval 'saw " HEAD / 401 none$" && ! saw " GET "'
+ok "a certificate that is not valid yet is ECLOCK if the clock is wrong" fails ECLOCK "the certificate of 127.0.0.1 is not valid yet by the clock of this machine: the clock of this machine says 20"
+ok "ECLOCK says how much the clock is behind" ends "ours is 11 days behind; check chronyc tracking"
+ok "wait sends no secret to a server whose certificate it cannot verify" eval 'saw " HEAD / 401 none$" && ! saw " GET "'
 of other-name
-ok "another name" fails EAPICERT "127.0.0.1 shows a certificate for other names ("
+ok "a certificate for other names is EAPICERT" fails EAPICERT "127.0.0.1 shows a certificate for other names ("
 of plain
-ok "no TLS" fails EAPICERT "no TLS 1.2 or later with https://"
+ok "a server without TLS is EAPICERT" fails EAPICERT "no TLS 1.2 or later with https://"
 of full
-ok "no answer to a connection" eval 'fails EAPIROUTE https:// && ends "does not accept a connection within " && ends "security group"'
+ok "EAPIROUTE for a server that accepts no connection names the security group" eval 'fails EAPIROUTE https:// && ends "does not accept a connection within " && ends "security group"'
 of name
-ok "a name that does not resolve" fails EAPINAME "the name of the API server, kube.invalid, does not resolve (Could not resolve host: kube.invalid)"
+ok "a name that does not resolve is EAPINAME" fails EAPINAME "the name of the API server, kube.invalid, does not resolve (Could not resolve host: kube.invalid)"
 of refused
-ok "a port where nobody listens" fails EAPIROUTE "https://127.0.0.1:9 refuses the connection: nothing listens there; is "
+ok "a port where nothing listens is EAPIROUTE" fails EAPIROUTE "https://127.0.0.1:9 refuses the connection: nothing listens there; is "
 of no-route
-if [ -e "$d/rc" ]; then ok "no route" eval 'fails EAPIROUTE "no route to https://192.0.2.1 (Network is unreachable)"'
-else count=$((count + 1)); echo "ok $count - no route # SKIP no network namespaces here"; fi
+if [ -e "$d/rc" ]; then ok "an address without a route is EAPIROUTE" eval 'fails EAPIROUTE "no route to https://192.0.2.1 (Network is unreachable)"'
+else count=$((count + 1)); echo "ok $count - an address without a route is EAPIROUTE # SKIP no network namespaces here"; fi
 of proxy-refused
-ok "a proxy that is not there" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.invalid: Failed to connect to 127.0.0.1"
+ok "a missing proxy is EAPIPROXY" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.invalid: Failed to connect to 127.0.0.1"
 of proxy-name
-ok "a proxy whose name does not resolve" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.invalid: "
+ok "a proxy whose name does not resolve is EAPIPROXY" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.invalid: "
 of proxy-malformed
-ok "a proxy that is none" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.invalid: "
+ok "an invalid proxy URL is EAPIPROXY" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.invalid: "
 of proxy-forbids
-ok "a proxy that wants to know who asks" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.test: it answers HTTP 407; allow it there, or add kube.test to NO_PROXY"
+ok "a proxy that answers HTTP 407 is EAPIPROXY" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.test: it answers HTTP 407; allow it there, or add kube.test to NO_PROXY"
 of proxy-passed-by
-ok "NO_PROXY passes it by" eval 'fails EAPINAME "the name of the API server, kube.invalid" && [ ! -e "$d/log" ]'
+ok "NO_PROXY bypasses the proxy" eval 'fails EAPINAME "the name of the API server, kube.invalid" && [ ! -e "$d/log" ]'
 of no-credentials
-ok "without credentials the cause is another one" eval 'exits 12 && ends "failed (12 EIMDS) at join: no usable answer from the instance metadata service"'
+ok "missing credentials are EIMDS" eval 'exits 12 && ends "failed (12 EIMDS) at join: no usable answer from the instance metadata service"'
 of silent-kubelet
-ok "Ready once is enough" exits 0
-ok "and is recorded" recorded 'j["readyUsec"] >= j["registeredUsec"] > 0 and j["verdict"] == "ok" and j["code"] == "OK" and j["text"] is None'
+ok "wait for ready succeeds if the Node was Ready once" exits 0
+ok "the record has a Node that was Ready once as ok" recorded 'j["readyUsec"] >= j["registeredUsec"] > 0 and j["verdict"] == "ok" and j["code"] == "OK" and j["text"] is None'
 
 # ---- all that ends well ----
 waits=(); time=60s
@@ -197,67 +197,67 @@ HTTPS_PROXY=http://$proxy wait_for --timeout 60s & waits+=($!)
 joins own-address; HTTPS_PROXY=http://127.0.0.1:9 wait_for --timeout 60s & waits+=($!)
 wait "${waits[@]}"
 of joins
-ok "a Node that appears and turns Ready" eval 'exits 0 && ends "nodestrap: ok: Node $node of cluster training is ready: registered "'
-ok "each step is told" eval 'tells "Node $node is registered, " && tells "Node $node is Ready, " && tells "Not yet (ENOTREADY)"'
-ok "by one request, with a good token" eval '[ "$(wc -l <"$d/log")" = 1 ] && saw " 200 ok$"'
-ok "the metrics say so" eval 'metric "joined.verdict=\"ok\",code=\"OK\". 1$" && metric "ready_seconds [0-9.]+$" && metric "join_requests 1$"'
+ok "wait succeeds if the Node appears and turns Ready" eval 'exits 0 && ends "nodestrap: ok: Node $node of cluster training is ready: registered "'
+ok "wait reports each step until the Node is Ready" eval 'tells "Node $node is registered, " && tells "Node $node is Ready, " && tells "Not yet (ENOTREADY)"'
+ok "wait sends one request, with a valid token" eval '[ "$(wc -l <"$d/log")" = 1 ] && saw " 200 ok$"'
+ok "the metrics have the verdict ok, the ready time and the number of requests" eval 'metric "joined.verdict=\"ok\",code=\"OK\". 1$" && metric "ready_seconds [0-9.]+$" && metric "join_requests 1$"'
 of registers
-ok "--for registered does not wait for more" eval 'exits 0 && recorded "j[\"for\"] == \"registered\" and j[\"readyUsec\"] is None"'
+ok "--for registered does not wait for Ready" eval 'exits 0 && recorded "j[\"for\"] == \"registered\" and j[\"readyUsec\"] is None"'
 of later
-ok "what goes wrong for a while is tried again" exits 0
+ok "wait retries after temporary errors" exits 0
 of kept
-ok "over one connection" eval 'exits 0 && [ "$(cut -d" " -f2 "$d/log" | sort -u)" = 1 ]'
-ok "in four requests" eval '[ "$(wc -l <"$d/log")" = 4 ]'
+ok "wait sends the next watches on one connection" eval 'exits 0 && [ "$(cut -d" " -f2 "$d/log" | sort -u)" = 1 ]'
+ok "wait sends four requests if the server ends three watches" eval '[ "$(wc -l <"$d/log")" = 4 ]'
 of renewed
-ok "a 401 that passes" exits 0
+ok "wait retries after a temporary HTTP 401" exits 0
 of slow
-ok "an answer that comes byte by byte" exits 0
+ok "wait reads an answer that comes byte by byte" exits 0
 of through-proxy
-ok "a proxy leads to a name that only it knows" eval 'exits 0 && saw " CONNECT kube.test:6443 200 proxy$"'
+ok "wait uses a proxy for a name that only the proxy knows" eval 'exits 0 && saw " CONNECT kube.test:6443 200 proxy$"'
 of own-address
-ok "this machine itself is asked without a proxy" exits 0
+ok "wait uses no proxy for this machine" exits 0
 
 # ---- status ----
 of joins
 printf '{"version": "1", "bootId": "%s", "verdict": "ok", "code": "OK", "exit": 0, "step": null, "text": null, "planId": "sha256:77", "runs": {}}' "$(cat "$d/root/proc/sys/kernel/random/boot_id")" >"$d/root/run/nodestrap/status.json"
-ok "status tells when it joined" eval '"$nodestrap" status --root "$d/root" | grep -E "^joined: registered [0-9.]+ s, ready [0-9.]+ s after the kernel started \(node $node of cluster training\)$"'
-ok "drawn, too" eval '"$nodestrap" status --root "$d/root" --output svg >"$tmp/svg" && python3 -c "import sys, xml.etree.ElementTree as t; assert [g.get(\"class\") for g in t.parse(sys.argv[1]).iter(\"{http://www.w3.org/2000/svg}g\")] == [\"phase\", \"done wait\", \"done wait\"]" "$tmp/svg"'
-ok "a plan is not drawn" eval '! "$nodestrap" plan --output svg 2>"$tmp/err" && grep -q "(2 EUSAGE).*plan --output prints text (default), json or markdown, not \"svg\"" "$tmp/err"'
-ok "as JSON too" eval '"$nodestrap" status --root "$d/root" --output json | python3 -c "import json, sys; assert json.load(sys.stdin)[\"joined\"][\"readyUsec\"] > 0"'
+ok "status says when the node joined" eval '"$nodestrap" status --root "$d/root" | grep -E "^joined: registered [0-9.]+ s, ready [0-9.]+ s after the kernel started \(node $node of cluster training\)$"'
+ok "the SVG of status has the join phase with its waits" eval '"$nodestrap" status --root "$d/root" --output svg >"$tmp/svg" && python3 -c "import sys, xml.etree.ElementTree as t; assert [g.get(\"class\") for g in t.parse(sys.argv[1]).iter(\"{http://www.w3.org/2000/svg}g\")] == [\"phase\", \"done wait\", \"done wait\"]" "$tmp/svg"'
+ok "plan refuses --output svg" eval '! "$nodestrap" plan --output svg 2>"$tmp/err" && grep -q "(2 EUSAGE).*plan --output prints text (default), json or markdown, not \"svg\"" "$tmp/err"'
+ok "status --output json has the ready time" eval '"$nodestrap" status --root "$d/root" --output json | python3 -c "import json, sys; assert json.load(sys.stdin)[\"joined\"][\"readyUsec\"] > 0"'
 wait_for --timeout 60s
-ok "the plan that this boot applied stands there" recorded 'j["planId"] == "sha256:77"'
+ok "the record has the ID of the plan that this boot applied" recorded 'j["planId"] == "sha256:77"'
 cp "$d/root/run/nodestrap/status.json" "$tmp/network/root/run/nodestrap/"
 of network
-ok "or why it did not" eval '"$nodestrap" status --root "$d/root" | grep -F "not joined (60 ENOTREADY): Node $node is registered"'
+ok "status says why the node has not joined" eval '"$nodestrap" status --root "$d/root" | grep -F "not joined (60 ENOTREADY): Node $node is registered"'
 echo another >"$d/root/proc/sys/kernel/random/boot_id"
-ok "of this boot alone" eval '! "$nodestrap" status --root "$d/root" | grep joined'
+ok "status ignores a record of another boot" eval '! "$nodestrap" status --root "$d/root" | grep joined'
 
 # ---- what kubelet was told ----
 variant() { # NAME SED-SCRIPT: a machine whose kubeconfig is edited
         joins "$1"; sed -i "$2" "$d/root/var/lib/kubelet/kubeconfig"; wait_for --timeout 60s
 }
 variant id 's/get-token, --cluster-name, training/get-token, "--cluster-id=training"/'
-ok "a local cluster has an id" exits 0
+ok "wait accepts --cluster-id of a local cluster in the kubeconfig" exits 0
 variant ours 's/\[eks, get-token/[token/; s|command: aws|command: /usr/bin/nodestrap|'
-ok "our own plugin in the kubeconfig" exits 0
+ok "wait accepts the nodestrap plugin in the kubeconfig" exits 0
 variant data "s|certificate-authority: .*|certificate-authority-data: $(base64 -w0 "$tmp/pki/ca.crt")|"
-ok "the CA inside of the kubeconfig" exits 0
+ok "wait accepts a CA inside the kubeconfig" exits 0
 variant yaml 's/^users:/users: [/'
-ok "a kubeconfig that is no YAML" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig cannot be read: not YAML"
+ok "a kubeconfig that is not YAML is ENOKUBECONFIG" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig cannot be read: not YAML"
 variant plugin '/exec:/,/args:/d'
-ok "a kubeconfig without a plugin" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig is missing, or does not say how to get a token for the cluster"
+ok "a kubeconfig without a plugin is ENOKUBECONFIG" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig is missing, or does not say how to get a token for the cluster"
 joins outpost; mv "$d/root/var/lib/kubelet/kubeconfig" "$d/root/var/lib/kubelet/bootstrap-kubeconfig"; wait_for --timeout 60s
-ok "on Outposts the other file counts" exits 0
+ok "on an Outpost, wait reads bootstrap-kubeconfig" exits 0
 fresh nothing; mkdir "$d/root"; wait_for
-ok "where init has not run" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig is missing, or does not say how to get a token for the cluster: perhaps nodestrap init has not run here; see nodestrap status"
+ok "a missing kubeconfig is ENOKUBECONFIG, and the error mentions nodestrap init" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig is missing, or does not say how to get a token for the cluster: perhaps nodestrap init has not run here; see nodestrap status"
 for broken in missing garbage; do
         joins "ca-$broken"; rm "$d/root/etc/kubernetes/pki/ca.crt"
         [ $broken = missing ] || echo no certificate >"$d/root/etc/kubernetes/pki/ca.crt"
         wait_for
-        ok "a CA file that is $broken" fails EAPICERT "/etc/kubernetes/pki/ca.crt, the CA of the API server: "
+        ok "a CA file that is $broken is EAPICERT" fails EAPICERT "/etc/kubernetes/pki/ca.crt, the CA of the API server: "
 done
 of ca-damaged
-ok "or damaged" fails EAPICERT "/etc/kubernetes/pki/ca.crt has no readable certificate"
+ok "a damaged CA file is EAPICERT" fails EAPICERT "/etc/kubernetes/pki/ca.crt has no readable certificate"
 
 # ---- an init that failed ----
 # status VERDICT [BOOT]: what an init of this boot left
@@ -268,62 +268,62 @@ status() {
 }
 held() { fails EINIT "kubelet is not started, because nodestrap init has failed (33 EFABRIC at wait-fabric:gpus): 2 of 8 GPUs; after the repair, run nodestrap init"; }
 joins held; status failed; wait_for --timeout 60s
-ok "init has failed, and kubelet is not started: its sentence" held
-ok "without a request, nor a wait" eval 'recorded "j[\"requests\"] == 0 and j[\"code\"] == \"EINIT\""'
-ok "without the last words of what failed" eval '! tells "last word" && recorded "\"last word\" not in str(j)"'
+ok "EINIT has the sentence of the failed init" held
+ok "EINIT causes no request" eval 'recorded "j[\"requests\"] == 0 and j[\"code\"] == \"EINIT\""'
+ok "EINIT does not have the last output of the failed step" eval '! tells "last word" && recorded "\"last word\" not in str(j)"'
 joins held-early; status failed; rm "$d/root/var/lib/kubelet/kubeconfig"; wait_for --timeout 60s
-ok "also where it never came to the kubeconfig" held
+ok "a failed init that wrote no kubeconfig is EINIT" held
 joins gate; status failed; touch "$d/root/run/nodestrap/kubelet-may-start"; wait_for --timeout 60s
-ok "a kubelet that was started may join" exits 0
+ok "wait ignores a failed init if kubelet was started" exits 0
 joins before; status failed another-boot; wait_for --timeout 60s
-ok "what an earlier boot said counts for nothing" exits 0
+ok "wait ignores a failed init of an earlier boot" exits 0
 joins well; status ok; wait_for --timeout 60s
-ok "nor does an init that is well" exits 0
-# a wait that goes on while another process is init: it holds the lock until told to end
+ok "wait succeeds after an init that succeeded" exits 0
+# wait continues while another process is init, which holds the lock until the test ends it
 for lock in lock devices.lock; do
         fresh "beside-$lock"; kube --play ,; machine "https://$kube"; status failed; mkfifo "$d/held" "$d/told" "$d/end"
         flock "$d/root/run/nodestrap/$lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/held" "$d/end" & read -r _ <"$d/held"
         (exec "$nodestrap" wait --root "$d/root" --timeout 60s) 2>"$d/told" >"$d/out" & pid=$!
         while read -r line; do echo "$line" >>"$d/err"; case $line in *ENOTREGISTERED*) echo >"$d/end";; esac; done <"$d/told"
         wait $pid; echo $? >"$d/rc"
-        ok "while an init is at work ($lock) it waits, until that has failed again" eval 'tells "Not yet (ENOTREGISTERED)" && held && saw " GET "'
+        ok "wait waits for a running init ($lock), and fails when that init has failed" eval 'tells "Not yet (ENOTREGISTERED)" && held && saw " GET "'
 done
 fresh beside; kube --play ready; machine "https://$kube"; mkdir "$d/root/run/nodestrap"; mv "$d/root/var/lib/kubelet/kubeconfig" "$d"; mkfifo "$d/held" "$d/told" "$d/end"
 flock "$d/root/run/nodestrap/lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/held" "$d/end" & read -r _ <"$d/held"
 (exec "$nodestrap" wait --root "$d/root" --timeout 60s) 2>"$d/told" >"$d/out" & pid=$!
 while read -r line; do echo "$line" >>"$d/err"; case $line in *"No kubeconfig yet"*) mv "$d/kubeconfig" "$d/root/var/lib/kubelet/"; echo >"$d/end";; esac; done <"$d/told"
 wait $pid; echo $? >"$d/rc"
-ok "a kubeconfig that an init is about to write is waited for" exits 0
+ok "wait waits for the kubeconfig of a running init" exits 0
 fresh unwritten; mkdir -p "$d/root/run/nodestrap"; mkfifo "$d/held" "$d/told" "$d/end"
 flock "$d/root/run/nodestrap/lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/held" "$d/end" & read -r _ <"$d/held"
 wait_for --timeout 300ms; echo >"$d/end"
-ok "until the deadline" eval 'fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig is missing" && ends "; an init is still running"'
+ok "the error at the deadline says that an init is still running" eval 'fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig is missing" && ends "; an init is still running"'
 
 of system-ca
 if [ -e "$d/rc" ]; then
-        ok "control: curl trusts the system's CA" in_system curl -sS -o /dev/null "https://$system"
-        ok "only the cluster's CA counts" fails EAPICERT "127.0.0.1 shows a certificate that the cluster CA"
-else count=$((count + 1)); echo "ok $count - only the cluster's CA counts # SKIP no mount namespaces or curl here"; fi
+        ok "control: curl trusts the CA of the system" in_system curl -sS -o /dev/null "https://$system"
+        ok "wait trusts only the CA of the cluster" fails EAPICERT "127.0.0.1 shows a certificate that the cluster CA"
+else count=$((count + 1)); echo "ok $count - wait trusts only the CA of the cluster # SKIP no mount namespaces or curl here"; fi
 
 # ---- the rest ----
 fresh stopped; kube --play registered; machine "https://$kube"
 mkfifo "$d/told"; "$nodestrap" wait --root "$d/root" 2>"$d/told" >"$d/out" & pid=$!
 while read -r line; do echo "$line" >>"$d/err"; case $line in *ENOTREADY*) kill -TERM $pid;; esac; done <"$d/told"
 wait $pid; echo $? >"$d/rc"
-ok "SIGTERM ends it with a report" eval 'exits 1 && ends "nodestrap: failed (1 EINTERRUPTED) at join: Node $node is registered" && ends "SIGTERM ended the wait"'
-ok "that is recorded" recorded 'j["code"] == "EINTERRUPTED" and j["registeredUsec"] > 0'
+ok "SIGTERM ends wait with a report" eval 'exits 1 && ends "nodestrap: failed (1 EINTERRUPTED) at join: Node $node is registered" && ends "SIGTERM ended the wait"'
+ok "the record says that a signal ended the wait" recorded 'j["code"] == "EINTERRUPTED" and j["registeredUsec"] > 0'
 joins read-only; mkdir "$d/root/run/nodestrap"; mkdir "$d/root/run/nodestrap/joined.json"; wait_for --timeout 60s
-ok "what cannot be recorded is no failure" eval 'exits 0 && tells "/run/nodestrap/joined.json"'
+ok "wait succeeds if it cannot write its record" eval 'exits 0 && tells "/run/nodestrap/joined.json"'
 fresh debug; kube --play ready; machine "https://$kube"; wait_for --timeout 60s --development
-ok "no secret is told" eval '! grep -rlE "$secret|k8s-aws-v1" "$tmp"/*/err "$tmp"/*/out "$tmp"/*/root/run'
+ok "output, messages and records have no secret" eval '! grep -rlE "$secret|k8s-aws-v1" "$tmp"/*/err "$tmp"/*/out "$tmp"/*/root/run'
 if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$nodestrap"; then
         joins nobody; chmod a+rx "$tmp"
         setpriv --reuid=65534 --regid=65534 --clear-groups "$nodestrap" wait --root "$d/root" --timeout 60s >"$d/out" 2>"$d/err"; echo $? >"$d/rc"
-        ok "it needs no root" exits 0
-        ok "and leaves no word of what it may not write" eval '! grep -F joined.json "$d/err"'
-else count=$((count + 1)); echo "ok $count - it needs no root # SKIP not root, or a program that others may not run"; fi
+        ok "wait needs no root" exits 0
+        ok "without root, wait does not mention the record that it cannot write" eval '! grep -F joined.json "$d/err"'
+else count=$((count + 1)); echo "ok $count - wait needs no root # SKIP not root, or a program that others may not run"; fi
 usage() { "$nodestrap" wait "$@" >"$tmp/out" 2>"$tmp/err"; [ $? = 2 ]; }
-ok "--for takes three words" eval 'usage --for joined && says "--for takes registered, ready or devices, not \"joined\""'
-ok "--timeout takes a time" eval 'usage --timeout soon && says "--timeout takes a time like 90s, 5m or 1h30m"'
-ok "but not none" usage --timeout 0
+ok "--for with an unknown word is an error that lists the valid words" eval 'usage --for joined && says "--for takes registered, ready or devices, not \"joined\""'
+ok "--timeout without a time is an error" eval 'usage --timeout soon && says "--timeout takes a time like 90s, 5m or 1h30m"'
+ok "--timeout 0 is an error" usage --timeout 0
 done_testing

@@ -3,9 +3,9 @@
 # run: host
 # kube: 1.37.0
 # cluster: front no-controllers
-# The condition NodestrapReady in the status of the own Node, set with the rights of the node. There is one write for a verdict, also after
-# later boots and typed runs. Writers of the rest of the status leave it alone. With cluster.repairCondition also AcceleratedHardwareReady,
-# unless another manager has it.
+# nodestrap sets the condition NodestrapReady in the status of its Node, with the rights of the node. Each verdict is one write, also after
+# later boots and runs by hand. Other writers of the status leave it alone. With cluster.repairCondition, nodestrap also sets
+# AcceleratedHardwareReady, unless another manager owns it.
 [ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/host.sh
 . "$(dirname "$(realpath "$0")")/lib/host.sh"
@@ -31,20 +31,20 @@ version() { kubectl get node $NODE -o 'jsonpath={.metadata.resourceVersion}'; }
 patch() { kubectl patch node $NODE --type=merge -p "$1" >/dev/null; }
 
 # ---- the first boot ----
-try "a boot ends well" init
-try "of a Node that does not exist, nothing is told" is "$(waiting)" 0
+try "the first init succeeds" init
+try "init leaves no notice if the Node does not exist" is "$(waiting)" 0
 register; patch "{\"spec\": {\"providerID\": \"aws:///us-west-2a/$instance\"}}"
-try "the wait sees it registered" nodestrap wait --root root --for registered --timeout 30s
-try "and leaves one notice" is "$(waiting)" 1
-try "for root alone" is "$(stat -c %a $spool/*)" 600
-try "which is sent" send_condition
-try "at the first attempt" is "$(cat sent)" "nodestrap: Set in cluster training: condition NodestrapReady=True (NodestrapDone) of Node $NODE."
-try "the Node has it" has True NodestrapDone
-try "its times are those of the write" is "$(condition .lastHeartbeatTime)" "$(condition .lastTransitionTime)"
+try "wait sees that the Node is registered" nodestrap wait --root root --for registered --timeout 30s
+try "wait leaves one notice" is "$(waiting)" 1
+try "only root can read the notice" is "$(stat -c %a $spool/*)" 600
+try "send-events sends the first notice" send_condition
+try "send-events prints one line that names the condition" is "$(cat sent)" "nodestrap: Set in cluster training: condition NodestrapReady=True (NodestrapDone) of Node $NODE."
+try "the Node has NodestrapReady=True" has True NodestrapDone
+try "the times of the condition are the time of the write" is "$(condition .lastHeartbeatTime)" "$(condition .lastTransitionTime)"
 described() { kubectl describe node $NODE >described; grep -E "$1" described || { cat described; return 1; }; }
-try "kubectl describe node shows it" described 'NodestrapReady +True .* NodestrapDone +nodestrap has done all steps of this boot'
+try "kubectl describe node shows the condition" described 'NodestrapReady +True .* NodestrapDone +nodestrap has done all steps of this boot'
 grep -E '^Conditions:|NodestrapReady' described | sed 's/^/# /'
-try "Ready of kubelet is still there" is "$(kubectl get node $NODE -o "jsonpath={.status.conditions[?(@.type=='Ready')].status}")" True
+try "the condition Ready of kubelet is still there" is "$(kubectl get node $NODE -o "jsonpath={.status.conditions[?(@.type=='Ready')].status}")" True
 
 # ---- ten faults ----
 since() { condition .lastTransitionTime; }
@@ -52,10 +52,10 @@ first=$(since); until [ "$(date -u +%FT%TZ)" != "$first" ]; do :; done
 # A NodeConfig of one line, and the code of its failure.
 while IFS='|' read -r code spec; do
         printf '{"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": %s}\n' "$spec" >root/more.json
-        try "$code: the run fails" fails
-        try "$code: it is sent" send_condition
-        try "$code: the Node says False" has False "$code"
-        try "$code: and the sentence" grep -qF "$(condition .message | cut -c1-60)" said
+        try "$code: init fails" fails
+        try "$code: send-events sends the notice" send_condition
+        try "$code: the Node has NodestrapReady=False" has False "$code"
+        try "$code: the condition has the sentence of the failure" grep -qF "$(condition .message | cut -c1-60)" said
         [ -n "${fault-}" ] || fault=$(since)
 done <<'END'
 ESYNTAX|{
@@ -68,36 +68,36 @@ EINVALID|{"instance": {"network": {"efa": {"mode": "perhaps"}}}}
 EINVALID|{"kubelet": {"flags": ["--node-lables=a=b"]}}
 END
 echo >root/empty
-try "no NodeConfig: the run fails" no nodestrap init --root root -c file:///empty
-try "it is sent" send_condition
-try "the Node says so" has False ENOCONFIG
+try "init fails without a NodeConfig" no nodestrap init --root root -c file:///empty
+try "send-events sends the notice about the missing NodeConfig" send_condition
+try "the Node has NodestrapReady=False with ENOCONFIG" has False ENOCONFIG
 printf '{"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {}}\n' >root/more.json
-ill; try "unknown memory: the run fails" fails
-try "it is sent" send_condition
-try "the Node says so" has False EFACTS
-try "False is not the state of the beginning" no is "$fault" "$first"
-try "and one state since the first of them" is "$(since)" "$fault"
-try "which was written since" no is "$(condition .lastHeartbeatTime)" "$fault"
+ill; try "init fails if the memory is unknown" fails
+try "send-events sends the notice about the unknown memory" send_condition
+try "the Node has NodestrapReady=False with EFACTS" has False EFACTS
+try "the first failure changes the transition time of the condition" no is "$fault" "$first"
+try "later failures keep the transition time of the first one" is "$(since)" "$fault"
+try "later failures change the heartbeat time of the condition" no is "$(condition .lastHeartbeatTime)" "$fault"
 second=$(since) before=$(version)
-try "the same failure again" fails
-try "it is sent" send_condition
-try "and not written again" is "$(version)" "$before"
-well; try "mended" init
-try "it is sent" send_condition
-try "the Node is well" has True NodestrapDone
-try "since now" no is "$(since)" "$second"
+try "init fails again with the same failure" fails
+try "send-events succeeds for the same failure" send_condition
+try "send-events does not write the same failure again" is "$(version)" "$before"
+well; try "init succeeds after the repair" init
+try "send-events sends the notice about the repair" send_condition
+try "the Node has NodestrapReady=True after the repair" has True NodestrapDone
+try "the repair changes the transition time" no is "$(since)" "$second"
 
 # ---- other boots ----
-reboot; try "the first phases of the next boot" init --skip run
-try "say that they work" send_condition
-try "which is not known yet" has Unknown NodestrapRunning
-try "its end" init --skip config
-try "is told" send_condition
-try "the Node is well again" has True NodestrapDone
-reboot; try "a boot that is over before the sender has a network" init
-try "leaves the last word alone" is "$(waiting)" 1
-try "that is sent" send_condition
-try "the Node is well" has True NodestrapDone
+reboot; try "the first phases of the next boot succeed" init --skip run
+try "send-events sends the notice about the first phases" send_condition
+try "the Node has NodestrapReady=Unknown during the boot" has Unknown NodestrapRunning
+try "the last phase of the next boot succeeds" init --skip config
+try "send-events sends the notice about the last phase" send_condition
+try "the Node has NodestrapReady=True after the last phase" has True NodestrapDone
+reboot; try "a boot succeeds before the sender has a network" init
+try "a boot that the sender missed leaves only the last notice" is "$(waiting)" 1
+try "send-events sends the last notice of the missed boot" send_condition
+try "the Node has NodestrapReady=True after the missed boot" has True NodestrapDone
 
 # ---- other writers ----
 # As kubelet patches the status (kubernetes: pkg/util/node, PatchNodeStatus()).
@@ -110,31 +110,31 @@ heartbeats() {
         done
         is "$(kubectl get node $NODE -o "jsonpath={.status.conditions[?(@.type=='Ready')].lastHeartbeatTime}")" 2026-01-02T03:04:39Z
 }
-try "thirty heartbeats of kubelet" heartbeats
-try "leave it alone" has True NodestrapDone
+try "the API server accepts thirty heartbeats of kubelet" heartbeats
+try "heartbeats of kubelet leave NodestrapReady alone" has True NodestrapDone
 other='{"status": {"conditions": [{"type": "NodestrapReady", "status": "Unknown", "reason": "Other"}]}}'
-try "another writer" kubectl patch node $NODE --subresource=status --type=strategic -p "$other"
+try "another writer can change NodestrapReady" kubectl patch node $NODE --subresource=status --type=strategic -p "$other"
 init 2>said; send_condition
-try "has it until the next verdict" has True NodestrapDone
+try "the next verdict replaces the condition of the other writer" has True NodestrapDone
 
 # ---- what does not go ----
 delete() { kubectl delete node $NODE >/dev/null; }
-# later NAME CODE MEND: it waits, says why once, and is sent when it can be
+# later NAME CODE MEND: the sender waits, says why once, and sends the notice when it can
 later() {
         local pid; : >sent; ill; fails; find $spool -type f ! -name '*.condition' -delete; timeout 100 "$NODESTRAP" send-events --root root 2>sent & pid=$!
-        until grep -q "condition NodestrapReady is not sent yet ($2)" sent; do kill -0 $pid 2>/dev/null || { cat sent; try "$1: it waits" false; return; }; sleep 0.05; done
+        until grep -q "condition NodestrapReady is not sent yet ($2)" sent; do kill -0 $pid 2>/dev/null || { cat sent; try "$1: send-events waits" false; return; }; sleep 0.05; done
         $3; wait $pid
-        try "$1: it is sent when it can be" has False EFACTS
+        try "$1: send-events sends the notice when it can" has False EFACTS
         well; init 2>said; send_condition
-        try "$1: and so is the recovery" has True NodestrapDone
+        try "$1: send-events sends the recovery" has True NodestrapDone
 }
 registers() { register; patch "{\"spec\": {\"providerID\": \"aws:///us-west-2a/$instance\"}}"; }
 delete; later "a Node that was deleted" ENOTREGISTERED registers
 theirs() { delete; register; patch '{"spec": {"providerID": "aws:///us-west-2a/i-0fedcba9876543210"}}'; }
 theirs; later "a Node of another instance" ENOTREGISTERED "eval delete; registers"
 stop front; later "an API server that is down" EAPIROUTE front_start
-front_says status=503 2>/dev/null; later "one that has no time" EAPIERROR "front_says pass"
-# deny CODE EXPRESSION: conditions of which this is true of c
+front_says status=503 2>/dev/null; later "an API server that answers 503" EAPIERROR "front_says pass"
+# deny CODE EXPRESSION: the cluster denies conditions c for which this is true
 deny() {
         cat <<-END | kubectl apply -f - >/dev/null
 	apiVersion: admissionregistration.k8s.io/v1
@@ -155,16 +155,16 @@ deny() {
                 grep -qi "is $1: .*not here"; do [ $SECONDS -lt $end ] || return; sleep 0.1; done
 }
 for word in "Forbidden EFORBIDDEN" "Invalid EAPIERROR"; do
-        try "the cluster denies it (${word% *})" deny "${word% *}" "c.type == 'NodestrapReady' && c.reason == 'EFACTS'"
-        ill; fails; try "that is no failure of the sender" send_condition
-        try "it gives up" is "$(waiting)" 0
-        try "with one line" is "$(wc -l <sent)" 1
-        try "that says why" bash -c 'grep -E "condition NodestrapReady was not sent \($1\): .*not here" sent || { cat sent; false; }' _ "${word#* }"
+        try "the cluster denies NodestrapReady (${word% *})" deny "${word% *}" "c.type == 'NodestrapReady' && c.reason == 'EFACTS'"
+        ill; fails; try "send-events succeeds if the cluster denies NodestrapReady" send_condition
+        try "send-events drops the notice if the cluster denies NodestrapReady" is "$(waiting)" 0
+        try "send-events prints one line if the cluster denies NodestrapReady" is "$(wc -l <sent)" 1
+        try "the line of send-events says why the cluster denies NodestrapReady" bash -c 'grep -E "condition NodestrapReady was not sent \($1\): .*not here" sent || { cat sent; false; }' _ "${word#* }"
         kubectl delete validatingadmissionpolicybinding no-conditions >/dev/null; well
 done
 
 # ---- AcceleratedHardwareReady ----
-# unhealthy REASON: the last verdict is about a GPU, as tests/boot/gpu-health-machine.sh has it of a machine
+# unhealthy REASON: makes the last verdict one about a GPU, as tests/boot/gpu-health-machine.sh has it on a machine
 unhealthy() {
         ill; fails
         kubectl patch node $NODE --subresource=status --type=merge -p "{\"status\": {\"nodeInfo\": {\"bootID\": \"$(cat root/proc/sys/kernel/random/boot_id)\"}}}" >/dev/null
@@ -190,70 +190,70 @@ says() { is "$(cat sent)" "$1"; }
 set_line() { echo "nodestrap: Set in cluster training: condition $1 of Node $NODE."; }
 refusal="nodestrap: warning: condition AcceleratedHardwareReady=False (NvidiaXID79Error) was not sent:"
 init 2>said; send_condition
-try "a boot that is well says nothing of the hardware" is "$(hardware .status)" ""
-try "a GPU that is unusable" unhealthy NvidiaXID79Error
-try "leaves one notice" is "$(waiting)" 1
-try "which is sent" send_condition
-try "NodestrapReady is False" has False EHEALTH
-try "so is AcceleratedHardwareReady" hardware_is False NvidiaXID79Error
-try "its message is the finding" is "$(hardware .message)" "GPU 5 (0000:a8:00.0): NVIDIA driver: the GPU has fallen off the bus"
-try "both are told" says "$(set_line 'NodestrapReady=False (EHEALTH)'; set_line 'AcceleratedHardwareReady=False (NvidiaXID79Error)')"
+try "a boot without a failure does not set AcceleratedHardwareReady" is "$(hardware .status)" ""
+try "wait succeeds after a verdict about an unusable GPU" unhealthy NvidiaXID79Error
+try "wait leaves one notice about the unusable GPU" is "$(waiting)" 1
+try "send-events sends the notice about the unusable GPU" send_condition
+try "the Node has NodestrapReady=False with EHEALTH" has False EHEALTH
+try "the Node has AcceleratedHardwareReady=False with the reason of the GPU" hardware_is False NvidiaXID79Error
+try "the message of AcceleratedHardwareReady is the finding" is "$(hardware .message)" "GPU 5 (0000:a8:00.0): NVIDIA driver: the GPU has fallen off the bus"
+try "send-events names both conditions" says "$(set_line 'NodestrapReady=False (EHEALTH)'; set_line 'AcceleratedHardwareReady=False (NvidiaXID79Error)')"
 kubectl describe node $NODE | grep -E '^Conditions:|NodestrapReady|AcceleratedHardware' | sed 's/^/# /'
 before=$(version); unhealthy NvidiaXID79Error; send_condition
-try "the same again is not written" is "$(version)" "$before"
+try "send-events does not write the same GPU failure again" is "$(version)" "$before"
 first=$(hardware .lastTransitionTime); until [ "$(date -u +%FT%TZ)" != "$first" ]; do :; done
 unhealthy NvidiaXID154Error; send_condition
-try "another reason is" hardware_is False NvidiaXID154Error
-try "in the same state" is "$(hardware .lastTransitionTime)" "$first"
+try "send-events writes another reason of a GPU failure" hardware_is False NvidiaXID154Error
+try "another reason keeps the transition time of AcceleratedHardwareReady" is "$(hardware .lastTransitionTime)" "$first"
 ill; fails; send_condition
-try "a failure of another kind" has False EFACTS
-try "leaves it" hardware_is False NvidiaXID154Error
+try "the Node has NodestrapReady=False with EFACTS after a failure of another kind" has False EFACTS
+try "a failure of another kind leaves AcceleratedHardwareReady alone" hardware_is False NvidiaXID154Error
 well; reboot; init --skip run 2>said; send_condition
-try "and so does a boot that is not over" hardware_is False NvidiaXID154Error
-try "which ends well" init --skip config
+try "a boot that is not over leaves AcceleratedHardwareReady alone" hardware_is False NvidiaXID154Error
+try "the last phase of the boot after the GPU failure succeeds" init --skip config
 send_condition
-try "the node is well" has True NodestrapDone
-try "and its hardware" hardware_is True NodestrapDone
+try "the Node has NodestrapReady=True after the GPU failure" has True NodestrapDone
+try "the Node has AcceleratedHardwareReady=True after the GPU failure" hardware_is True NodestrapDone
 before=$(version); init 2>said; send_condition
-try "once" is "$(version)" "$before"
+try "send-events does not write the same success again" is "$(version)" "$before"
 
 agent True >said
-try "another manager has it now" grep -q eks-node-monitoring-agent <(kubectl get node $NODE -o yaml --show-managed-fields)
+try "another manager owns AcceleratedHardwareReady" grep -q eks-node-monitoring-agent <(kubectl get node $NODE -o yaml --show-managed-fields)
 unhealthy NvidiaXID79Error; send_condition
-try "the node says False" has False EHEALTH
-try "and leaves the hardware to that one" hardware_is True Agent
-try "with a warning" says "$(set_line 'NodestrapReady=False (EHEALTH)'; echo "$refusal eks-node-monitoring-agent owns this condition of Node $NODE; leave repairs to it, and remove spec.cluster.repairCondition")"
-try "and no second attempt" is "$(waiting)" 0
+try "the Node has NodestrapReady=False if another manager owns the hardware condition" has False EHEALTH
+try "nodestrap leaves AcceleratedHardwareReady to the other manager" hardware_is True Agent
+try "a warning names the other manager of AcceleratedHardwareReady" says "$(set_line 'NodestrapReady=False (EHEALTH)'; echo "$refusal eks-node-monitoring-agent owns this condition of Node $NODE; leave repairs to it, and remove spec.cluster.repairCondition")"
+try "send-events does not retry a condition of another manager" is "$(waiting)" 0
 agent False >said; init 2>said; send_condition
-try "a boot that is well" has True NodestrapDone
-try "does not mend it for that one" hardware_is False Agent
-try "nor says a word of it" says "$(set_line 'NodestrapReady=True (NodestrapDone)')"
+try "the Node has NodestrapReady=True if another manager owns the hardware condition" has True NodestrapDone
+try "a good boot leaves AcceleratedHardwareReady=False of the other manager" hardware_is False Agent
+try "a good boot prints no line about the condition of the other manager" says "$(set_line 'NodestrapReady=True (NodestrapDone)')"
 patch '{"metadata": {"managedFields": [{}]}}'; unhealthy NvidiaXID79Error; send_condition
-try "a condition that nobody is known to have written stays, too" hardware_is False Agent
-try "with a warning" grep -qF "$refusal an unknown manager owns" sent
+try "nodestrap leaves AcceleratedHardwareReady alone if its manager is unknown" hardware_is False Agent
+try "a warning says that an unknown manager owns AcceleratedHardwareReady" grep -qF "$refusal an unknown manager owns" sent
 delete; registers >said; well; init 2>said; send_condition
 
 for word in "Forbidden EFORBIDDEN" "Invalid EAPIERROR"; do
-        try "the cluster denies it (${word% *})" deny "${word% *}" "c.type == 'AcceleratedHardwareReady'" AcceleratedHardwareReady
+        try "the cluster denies AcceleratedHardwareReady (${word% *})" deny "${word% *}" "c.type == 'AcceleratedHardwareReady'" AcceleratedHardwareReady
         delete; registers >said; rm -f root/var/lib/nodestrap/condition.json; unhealthy NvidiaXID79Error
-        try "that is no failure of the sender" send_condition
-        try "the node says False" has False EHEALTH
-        try "and nothing of the hardware" is "$(hardware .status)" ""
-        try "it gives up" is "$(waiting)" 0
-        try "with one line" is "$(wc -l <sent)" 1
-        try "that says why" bash -c 'grep -E "condition AcceleratedHardwareReady was not sent \($1\): .*not here" sent || { cat sent; false; }' _ "${word#* }"
+        try "send-events succeeds if the cluster denies AcceleratedHardwareReady" send_condition
+        try "the Node has NodestrapReady=False if the cluster denies the hardware condition" has False EHEALTH
+        try "the Node has no AcceleratedHardwareReady if the cluster denies it" is "$(hardware .status)" ""
+        try "send-events drops the notice if the cluster denies AcceleratedHardwareReady" is "$(waiting)" 0
+        try "send-events prints one line if the cluster denies AcceleratedHardwareReady" is "$(wc -l <sent)" 1
+        try "the line of send-events says why the cluster denies AcceleratedHardwareReady" bash -c 'grep -E "condition AcceleratedHardwareReady was not sent \($1\): .*not here" sent || { cat sent; false; }' _ "${word#* }"
         kubectl delete validatingadmissionpolicybinding no-conditions >/dev/null; reboot; init --skip run 2>said; send_condition
-        try "the next boot knows what the node has" has Unknown NodestrapRunning
+        try "the next boot sets NodestrapReady=Unknown after the denial" has Unknown NodestrapRunning
         init --skip config 2>said; send_condition
 done
 unhealthy NvidiaXID79Error; find $spool -type f ! -name '*.condition' -delete; front_says status=503; timeout 100 "$NODESTRAP" send-events --root root 2>sent & pid=$!
 until grep -q "is not sent yet (EAPIERROR)" sent; do kill -0 $pid 2>/dev/null || break; sleep 0.05; done
 front_says pass; wait $pid
-try "an API server that has no time gets both later" hardware_is False NvidiaXID79Error
+try "an API server that answers 503 gets AcceleratedHardwareReady=False later" hardware_is False NvidiaXID79Error
 well; init 2>said; send_condition
-try "and the recovery" hardware_is True NodestrapDone
+try "the recovery sets AcceleratedHardwareReady=True" hardware_is True NodestrapDone
 
 echo '{"machine": 7' >root/var/lib/nodestrap/condition.json
-try "what it remembers is damaged: a run" init
-try "has nothing to tell" is "$(waiting)" 0
+try "init succeeds with a damaged condition.json" init
+try "init with a damaged condition.json leaves no notice" is "$(waiting)" 0
 finish
