@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The endpoints of EC2 and STS: for every partition the hosts that the AWS SDKs make, with FIPS, with IPv6 and with both. The environment in
-# a NodeConfig counts for init as that of the process does. (ec2.sh and token.sh try one endpoint at a time.)
+# The endpoints of EC2 and STS: for every partition the hosts that the AWS SDKs make, with FIPS, with IPv6 and with both. For init the
+# environment in a NodeConfig counts like the process environment. (ec2.sh and token.sh try one endpoint at a time.)
 # shellcheck source=tests/mock/bad.sh
 # shellcheck disable=SC2154  # tmp, root and code are set there
 . "$(dirname "$0")/../mock/bad.sh"
@@ -16,14 +16,14 @@ NONE='AWS_USE_FIPS_ENDPOINT is true, in the environment or in spec.instance.envi
 while read -r region domain dual fips; do
         for service in ec2 sts; do
                 kind=$fips
-                [ "$service$fips" != stsnone ] || kind=some             # as the AWS CLI: a name is made, whatever comes of it
+                [ "$service$fips" != stsnone ] || kind=some             # as the AWS CLI does: the name may not exist
                 infix=-fips; [ "$kind" != usual ] || infix=
                 # shellcheck disable=SC2059
                 [ "$kind" = none ] && some=$(printf "$NONE" "$region") both=$some || some=$service$infix.$region.$domain both=$service-fips.$region.$dual
-                ok "$service in $region" host $service "$region" false '' "$service.$region.$domain"
-                ok "$service in $region with IPv6" host $service "$region" '' TRUE "$service.$region.$dual"
-                ok "$service in $region by FIPS" host $service "$region" true false "$some"
-                ok "$service in $region with both" host $service "$region" True true "$both"
+                ok "the $service endpoint in $region is the usual one" host $service "$region" false '' "$service.$region.$domain"
+                ok "the $service endpoint in $region with IPv6 is right" host $service "$region" '' TRUE "$service.$region.$dual"
+                ok "the $service endpoint in $region with FIPS is right" host $service "$region" true false "$some"
+                ok "the $service endpoint in $region with FIPS and IPv6 is right" host $service "$region" True true "$both"
         done
 done <<'END'
 us-east-1 amazonaws.com api.aws some
@@ -44,28 +44,28 @@ eusc-de-east-1 amazonaws.eu api.amazonwebservices.eu none
 END
 for variable in AWS_USE_FIPS_ENDPOINT AWS_USE_DUALSTACK_ENDPOINT AWS_IGNORE_CONFIGURED_ENDPOINT_URLS; do
         neither() { same_word "$(env "$variable=1" "$tool" endpoint "$1" us-east-1 2>/dev/null)" "$2"; }
-        ok "EC2 is not asked at all where $variable is neither true nor false" neither ec2 "$variable in the environment is neither true nor false"
-        ok 'to STS that is false, as to the AWS CLI' neither sts sts.us-east-1.amazonaws.com
+        ok "for EC2 a $variable that is neither true nor false is an error" neither ec2 "$variable in the environment is neither true nor false"
+        ok "for STS a $variable that is neither true nor false counts as false, as in the AWS CLI" neither sts sts.us-east-1.amazonaws.com
 done
 given() { same_word "$(env AWS_USE_FIPS_ENDPOINT=true "AWS_ENDPOINT_URL_EC2=$1" "$tool" endpoint ec2 eu-west-1 2>/dev/null)" "$2"; }
-ok 'an endpoint that is given is taken for what it is' given https://ec2-fips.eu-west-1.amazonaws.com ec2-fips.eu-west-1.amazonaws.com
-ok 'without a scheme it is none' given ec2.example 'AWS_ENDPOINT_URL_EC2 is not of the form http[s]://HOST[:PORT][/PATH]'
+ok 'nodestrap takes a given EC2 endpoint unchanged' given https://ec2-fips.eu-west-1.amazonaws.com ec2-fips.eu-west-1.amazonaws.com
+ok 'an EC2 endpoint without a scheme is an error' given ec2.example 'AWS_ENDPOINT_URL_EC2 is not of the form http[s]://HOST[:PORT][/PATH]'
 nowhere() {
         ! env AWS_MAX_ATTEMPTS=1 AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=b AWS_REGION=us-iso-east-1 "$@" "$tool" name i-1 2>"$tmp/err" && says "$WORDS"
 }
 WORDS='EC2 may have no FIPS endpoint in us-iso-east-1: unset AWS_USE_FIPS_ENDPOINT, or name the endpoint with AWS_ENDPOINT_URL_EC2'
-ok 'a name that does not resolve may be one that there is not' nowhere AWS_USE_FIPS_ENDPOINT=true
+ok 'for an unresolved name the message says that EC2 may have no FIPS endpoint' nowhere AWS_USE_FIPS_ENDPOINT=true
 WORDS='EC2 may have no FIPS and dual-stack endpoint in us-iso-east-1: unset AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT, or name'
-ok 'for two reasons' nowhere AWS_USE_FIPS_ENDPOINT=true AWS_USE_DUALSTACK_ENDPOINT=true
+ok 'for an unresolved name the message says that EC2 may have no FIPS and dual-stack endpoint' nowhere AWS_USE_FIPS_ENDPOINT=true AWS_USE_DUALSTACK_ENDPOINT=true
 WORDS='with AWS_ENDPOINT_URL_EC2. Check the network path to the EC2 API'
-ok 'or one that this network does not know' nowhere AWS_USE_DUALSTACK_ENDPOINT=true
+ok 'for an unresolved dual-stack name the message says to check the network path' nowhere AWS_USE_DUALSTACK_ENDPOINT=true
 WORDS='us-iso-east-1.c2s.ic.gov. Check the network path to the EC2 API'
-ok 'the usual name is there' nowhere AWS_USE_FIPS_ENDPOINT=false
+ok 'for an unresolved usual name the message says to check the network path' nowhere AWS_USE_FIPS_ENDPOINT=false
 
 # ---- by a NodeConfig ----
-# wants DEFAULT [FEATURE-GATE]: user data with these variables for all services; the name is EC2's but with that gate
+# wants DEFAULT [FEATURE-GATE]: user data with these variables for all services; without that gate the node name comes from EC2
 wants() { good | sed "s|InstanceIdNodeName: true|${2-}|; s|default: {.*|default: {$1}|" >"$tmp/wants"; }
-# started REGION OPTION...: the services, in that region; each run reads the user data again
+# started REGION OPTION...: starts the services in that region; each run reads the user data again
 started() {
         rm -rf "$tmp/imds" && cp -r "$fixtures/imds-m5" "$tmp/imds" && grep -rl us-west-2 "$tmp/imds" | xargs sed -i "s/us-west-2/$1/g"
         mock --imds "$tmp/imds" --ec2-listen 127.0.0.1:0 --user-data "$tmp/wants" "${@:2}"
@@ -77,57 +77,57 @@ started us-west-2
 settled
 wants "AWS_ENDPOINT_URL_EC2: http://$ec2"
 AWS_ENDPOINT_URL_EC2=http://127.0.0.1:1 AWS_MAX_ATTEMPTS=1 init
-ok 'the endpoint of the NodeConfig goes before that of the environment' exits 0
-ok 'and is asked' sent 1 'ec2 '
+ok 'the EC2 endpoint of the NodeConfig overrides that of the environment' exits 0
+ok 'init asks the EC2 endpoint of the NodeConfig once' sent 1 'ec2 '
 wants "AWS_ENDPOINT_URL: http://$ec2"
 init
-ok 'so is that of all services' sent 2 'ec2 '
+ok 'init asks the AWS_ENDPOINT_URL of the NodeConfig' sent 2 'ec2 '
 wants "AWS_ENDPOINT_URL: http://$ec2, AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: maybe"
 init
-ok 'a setting that is neither true nor false' fails 20 EEC2 detect
-ok 'is named' says_last 'AWS_IGNORE_CONFIGURED_ENDPOINT_URLS in the environment is neither true nor false'
+ok 'AWS_IGNORE_CONFIGURED_ENDPOINT_URLS that is neither true nor false is an error' fails 20 EEC2 detect
+ok 'the message names AWS_IGNORE_CONFIGURED_ENDPOINT_URLS' says_last 'AWS_IGNORE_CONFIGURED_ENDPOINT_URLS in the environment is neither true nor false'
 wants "AWS_EC2_METADATA_SERVICE_ENDPOINT: \"http://127.0.0.1:1\", AWS_EC2_METADATA_DISABLED: \"true\", AWS_ENDPOINT_URL_EC2: http://$ec2"
 init
-ok 'where the metadata service is, the NodeConfig does not say' exits 0
+ok 'init ignores settings of the metadata service in the NodeConfig' exits 0
 wants "AWS_ENDPOINT_URL_EC2: http://$ec2"
 AWS_EC2_METADATA_DISABLED=TRUE init
-ok 'whoever may not ask it has no configuration' fails 12 EIMDS source
-ok 'which is said' says_last 'AWS_EC2_METADATA_DISABLED is true in the environment'
+ok 'init fails with EIMDS if the environment disables the metadata service' fails 12 EIMDS source
+ok 'the message says that AWS_EC2_METADATA_DISABLED is true' says_last 'AWS_EC2_METADATA_DISABLED is true in the environment'
 wants "AWS_USE_FIPS_ENDPOINT: \"true\", AWS_ENDPOINT_URL_EC2: http://$ec2"
 init
-ok 'an endpoint that is given is asked, FIPS or not' exits 0
+ok 'init asks a given EC2 endpoint also with AWS_USE_FIPS_ENDPOINT' exits 0
 wants "AWS_ACCESS_KEY_ID: AKIDCONFIG, AWS_SECRET_ACCESS_KEY: CANARYsecret, AWS_ENDPOINT_URL_EC2: http://$ec2"
 started us-west-2 --no-role --key AKIDCONFIG:CANARYsecret && wants "AWS_ACCESS_KEY_ID: AKIDCONFIG, AWS_SECRET_ACCESS_KEY: CANARYsecret, AWS_ENDPOINT_URL_EC2: http://$ec2"
 init
-ok 'credentials count, too' exits 0
-ok 'and are not shown' silent
+ok 'init takes credentials from the NodeConfig' exits 0
+ok 'init shows no credentials of the NodeConfig' silent
 
 wants 'AWS_USE_FIPS_ENDPOINT: "true"'
 started eu-west-1
 init
-ok 'a FIPS endpoint for a region without one' fails 20 EEC2 detect
-ok 'is told in a sentence' says_last 'but EC2 has no known FIPS endpoint in eu-west-1. Unset it, or name the endpoint with AWS_ENDPOINT_URL_EC2'
-ok 'before credentials are asked for' sent 0 security-credentials
+ok 'AWS_USE_FIPS_ENDPOINT in a region without a FIPS endpoint of EC2 is an error' fails 20 EEC2 detect
+ok 'the message says that EC2 has no known FIPS endpoint in eu-west-1' says_last 'but EC2 has no known FIPS endpoint in eu-west-1. Unset it, or name the endpoint with AWS_ENDPOINT_URL_EC2'
+ok 'init fails for a missing FIPS endpoint before it asks for credentials' sent 0 security-credentials
 wants 'AWS_USE_FIPS_ENDPOINT: "true"' 'InstanceIdNodeName: true'
 init
-ok 'where EC2 is not asked that is no failure' exits 0
-ok 'but of STS, which kubelet names to the cluster, a warning' says 'fips-endpoint: AWS_USE_FIPS_ENDPOINT is true, but STS has no known FIPS endpoint in eu-west-1'
+ok 'a missing FIPS endpoint of EC2 is not an error with InstanceIdNodeName' exits 0
+ok 'a warning says that STS has no known FIPS endpoint in eu-west-1' says 'fips-endpoint: AWS_USE_FIPS_ENDPOINT is true, but STS has no known FIPS endpoint in eu-west-1'
 started us-east-1
 init
-ok 'where there are some not a word is said' lacks fips-endpoint
+ok 'init does not warn in a region that has FIPS endpoints' lacks fips-endpoint
 
 if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$tmp/key" -out "$tmp/cert" -days 2 \
         -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>/dev/null; then
         started us-west-2 --tls "$tmp/cert:$tmp/key"
         wants "AWS_CA_BUNDLE: $tmp/cert, AWS_ENDPOINT_URL_EC2: \"https://localhost:${ec2##*:}\""
         init
-        ok 'TLS with the certificates that a NodeConfig names' exits 0
+        ok 'init trusts the AWS_CA_BUNDLE of the NodeConfig' exits 0
         AWS_CA_BUNDLE=/dev/null init
-        ok 'whatever the environment names' exits 0
+        ok 'the AWS_CA_BUNDLE of the NodeConfig overrides that of the environment' exits 0
         wants "AWS_CA_BUNDLE: /none.pem, AWS_ENDPOINT_URL_EC2: \"https://localhost:${ec2##*:}\""
         init
-        ok 'a file of certificates that is not there' fails 20 EEC2 detect
-        ok 'is named' says_last '/none.pem, which AWS_CA_BUNDLE names, cannot be read: No such file or directory'
+        ok 'a missing AWS_CA_BUNDLE file of the NodeConfig is an error' fails 20 EEC2 detect
+        ok 'the message names the missing AWS_CA_BUNDLE file of the NodeConfig' says_last '/none.pem, which AWS_CA_BUNDLE names, cannot be read: No such file or directory'
 else
         count=$((count + 1))
         echo "ok $count - TLS # SKIP no openssl program"
