@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Does a service receive, byte for byte, the variables and arguments that were asked for? A container boots with the planned files. The real
+# A service must receive, byte for byte, the variables and arguments of the NodeConfig. A container boots with the planned files. The real
 # systemd reads our EnvironmentFile=, system.conf and a drop-in as nodeadm writes them, and $NODEADM_KUBELET_ARGS; services record their
-# environment. Their kubelet has a version with unknown flags, so that it may have these. And what systemd and the
-# kernel refuse of a variable, `config check` and `plan` refuse, too, character by character and byte by byte.
+# environment. The kubelet version is one whose flags nodestrap does not know, so the test may use any flag. The test also compares which
+# characters and which lengths of a variable systemd and `plan` refuse.
 here=$(dirname "$(readlink -f "$0")")
 tool=${HELPERS:-build/tests/helpers}/plan-tool
 boot=$here/../tools/nsboot.sh
@@ -21,8 +21,8 @@ flags = [  # what is asked for, and the arguments it means
     ('--dollar=$HOME ${X}', ['--dollar=$HOME ${X}']), ('--tick=`id`', ['--tick=`id`']), ("--quote=it's", ["--quote=it's"]), ('--half="x', ['--half="x']),
     ('--empty=', ['--empty=']), ('--hash=#;', ['--hash=#;']), ('--utf8=é€', ['--utf8=é€']), ('--star=*?[a]', ['--star=*?[a]']),
     ('--backquote=\\"', ['--backquote=\\"']), ('--last=\\', ['--last=\\'])]
-# Not the same, since each gets more than one of them. containerd gets those for all, kubelet those and its own. Both and "theirs" get those
-# of nodeadm for all
+# The orders differ, since each service gets more than one list. containerd gets the variables for all, kubelet those and its own. Both and
+# "theirs" get those of nodeadm for all.
 orders = {'containerd': values, 'kubelet': values[::-1], 'other': values[1:] + values[:1], 'theirs': values[2:] + values[:2]}
 for name, order in orders.items():
     with open(f'{sys.argv[1]}/{name}', 'wb') as out: out.write(b''.join(s.encode() + b'\0' for s in order + ([''] + [f for f, _ in flags] if name == 'kubelet' else [])))
@@ -30,7 +30,7 @@ json.dump(orders | {'words': [w for _, words in flags for w in words]}, open(sys
 PY
 tree=$tmp/tree
 mkdir -p "$tree/etc/systemd/system" "$tree/usr/local/bin" "$tree/vmtest/refuses"
-# A file each, and what this program says of a NodeConfig with the same variable, once in its environment and once in a flag.
+# One file for each text, and the exit status of nodestrap for a NodeConfig with the same text, in the environment and in a flag.
 python3 - "$nodestrap" "$tree/vmtest/refuses" "$tmp/refused" <<'PY'
 import json, os, subprocess, sys
 nodestrap, folder, said = sys.argv[1:]
@@ -78,25 +78,25 @@ def say(ok, what, why=''):
     n += 1; bad |= not ok
     print('ok' if ok else 'not ok', n, '-', what, 'of', suite, *(['\n#', why] if not ok else []))
 if not out:
-    say(False, 'services started by systemd', 'exit status ' + sys.argv[6])
-    for what in range(6): say(False, 'the rest')
+    say(False, 'services start, with systemd', 'exit status ' + sys.argv[6])
+    for what in range(6): say(False, 'the services leave a result, with systemd')
     sys.exit(1)
-for name, what in (('containerd', "every service's variables by systemd"), ('kubelet', "one service's variables by systemd"),
-                   ('other', "every service's variables as nodeadm writes them by systemd"), ('theirs', "one service's variables as nodeadm writes them by systemd")):
+for name, what in (('containerd', 'containerd gets the variables for all services, with systemd'), ('kubelet', 'kubelet gets its own variables, with systemd'),
+                   ('other', 'a service gets the variables for all that nodeadm writes, with systemd'), ('theirs', 'a service gets its own variables that nodeadm writes, with systemd')):
     got = dict(e.split(b'=', 1) for e in open(f'{out}/{name}.environ', 'rb').read().split(b'\0') if b'=' in e)
     wrong = [i for i, v in enumerate(want[name]) if got.get(b'A%d' % i) != v.encode()]
     say(not wrong, what, '; '.join(f"{want[name][i][:40]!r} became {got.get(b'A%d' % i)!r}" for i in wrong))
 words = open(f'{out}/kubelet.words', 'rb').read().split(b'\0')[:-1]
 tail = words[-len(want['words']):]
 wrong = [(w, g) for w, g in zip(want['words'], tail) if w.encode() != g]
-say(not wrong and len(words) == 8 + len(tail), "kubelet's arguments by systemd", f'{len(words)} words; ' + '; '.join(map(repr, wrong)))
+say(not wrong and len(words) == 8 + len(tail), 'kubelet gets exactly its arguments, with systemd', f'{len(words)} words; ' + '; '.join(map(repr, wrong)))
 shown = open(f'{out}/shown', encoding='utf-8', errors='replace').read()
-say('EnvironmentFiles=/etc/nodestrap/environment/kubelet.service' in shown and 'p%40ss' not in shown, 'what systemd shows of the units without the variables')
+say('EnvironmentFiles=/etc/nodestrap/environment/kubelet.service' in shown and 'p%40ss' not in shown, 'systemctl show names the file of variables and has no secret, with systemd')
 taken, wrong = json.load(open(sys.argv[7])), []
 for line in open(out + '/refused'):
     rc, name = line.split(' ', 1)
     if any((rc == '0') != (ours == 0) for ours in taken.pop(name.strip())): wrong.append(line.strip())
-say(not wrong and not taken, 'variables that it starts nothing with are refused, by systemd', f'{wrong} and of {list(taken)} it said nothing')
+say(not wrong and not taken, 'plan refuses a variable if and only if systemd starts nothing with it, with systemd', f'{wrong} and of {list(taken)} it said nothing')
 sys.exit(bad)
 PY
         [ $? = 0 ] || bad=1

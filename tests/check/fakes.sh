@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The table of the fakes (tests/fakes/README.md) against the fakes: it has each word that a test may give them, and no other. Each row has
-# its source and how sure that is.
+# its source and its certainty.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154  # tmp and here are its
 . "$(dirname "$0")/../mock/lib.sh"
 fakes=$here/../fakes table=$fakes/README.md
 
-# Words of programs, where they are asked for and not where a comment speaks of them; a variable in one is NAME.
+# Words that the programs ask for, without the comments; a variable in a word is NAME.
 of_programs() {
         grep -rhIvE '^ *#' "$fakes" --exclude='*.c' --exclude='*.md' --exclude='*.py' | sed -E 's/[ \t]# .*//' |
                 grep -oE '\b(script|scripted) "?[a-z][a-zA-Z0-9$-]*' | sed -E 's/.* "?//; s/\$[a-zA-Z0-9]+/NAME/'
@@ -18,11 +18,11 @@ of_library() { grep -hE 'strcmp\(key, |keys\[\] = ' "$fakes"/lib{nvidia-ml,cuda}
 awk -F'|' '/^\| / && !/^\| what the original does/ { print $3 }' "$table" | grep -oE '`[^`]+`' | tr -d '`' | sort -u >"$tmp/told"
 
 many() { [ "$(wc -l <"$tmp/known")" -gt 60 ]; }
-ok "the fakes know some words" many
+ok "the fakes know more than 60 words" many
 missing() { comm -23 "$tmp/known" "$tmp/told" | grep . && return 1; return 0; }
-ok "each of them is in the table" missing
+ok "the table has each word that the fakes know" missing
 gone() { comm -13 "$tmp/known" "$tmp/told" | grep . && return 1; return 0; }
-ok "the table has no others" gone
+ok "the table has no word that the fakes do not know" gone
 sourced() { awk -F'|' '/^\| / && !/^\| (\*\*|what the original does)/ && ($4 ~ /^ *$/ && $5 !~ /ours/ || $5 !~ /verified|report|inferred|ours|as each says/) { print; bad = 1 } END { exit bad }' "$table"; }
-ok "each row has its source and its certainty" sourced
+ok "each row of the table has a source and a certainty" sourced
 done_testing

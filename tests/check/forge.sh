@@ -25,15 +25,15 @@ cd "$tmp" || exit 1
 repository nodes; cp "$examples/pre-commit.yml" nodes/.pre-commit-config.yaml; git -C nodes add .
 hooked() { (cd nodes && pre-commit "$@"); }
 ok "the example is a configuration of pre-commit" pre-commit validate-config "$examples/pre-commit.yml"
-ok "the hooks of this tree are such" pre-commit validate-manifest "$top/.pre-commit-hooks.yaml"
-ok "a repository of good NodeConfigs passes" eval 'passes hooked run --all-files -v && said "node-configs/p5.userdata: valid" && said "node-configs/g6.yaml: valid" && ! grep -q other.yaml "$tmp/out"'
+ok "the hooks of this tree are a valid pre-commit manifest" pre-commit validate-manifest "$top/.pre-commit-hooks.yaml"
+ok "pre-commit passes a repository of good NodeConfigs" eval 'passes hooked run --all-files -v && said "node-configs/p5.userdata: valid" && said "node-configs/g6.yaml: valid" && ! grep -q other.yaml "$tmp/out"'
 passes hooked install; break_it nodes
-ok "a bad one is not committed" eval 'fails git -C nodes commit -m bad && said "^node-configs/p5.userdata:[0-9]+:[0-9]+: error: spec.instance.localStorage.strategy: .*RAID5"'
-ok "but a good one is" eval 'git -C nodes checkout -q HEAD node-configs && passes git -C nodes commit -m good'
+ok "pre-commit stops the commit of a bad NodeConfig" eval 'fails git -C nodes commit -m bad && said "^node-configs/p5.userdata:[0-9]+:[0-9]+: error: spec.instance.localStorage.strategy: .*RAID5"'
+ok "pre-commit lets git commit good NodeConfigs" eval 'git -C nodes checkout -q HEAD node-configs && passes git -C nodes commit -m good'
 mkdir hooks; cp "$top/.pre-commit-hooks.yaml" hooks/; git -C hooks init -q; git -C hooks add .; git -C hooks commit -qm hooks
-ok "the hook of this tree says the same" eval 'passes hooked try-repo "$tmp/hooks" nodestrap-config-check --all-files -v && said "node-configs/p5.userdata: valid" && ! grep -q other.yaml "$tmp/out"'
+ok "the hook of this tree passes good NodeConfigs" eval 'passes hooked try-repo "$tmp/hooks" nodestrap-config-check --all-files -v && said "node-configs/p5.userdata: valid" && ! grep -q other.yaml "$tmp/out"'
 break_it nodes
-ok "of a bad one, too" eval 'fails hooked try-repo "$tmp/hooks" nodestrap-config-check --all-files && said "error: spec.instance.localStorage.strategy"'
+ok "the hook of this tree refuses a bad NodeConfig" eval 'fails hooked try-repo "$tmp/hooks" nodestrap-config-check --all-files && said "error: spec.instance.localStorage.strategy"'
 same_hook() { python3 - "$top/.pre-commit-hooks.yaml" "$examples/pre-commit.yml" <<'P'
 import sys, yaml
 hooks, example = (yaml.safe_load(open(path)) for path in sys.argv[1:])
@@ -41,7 +41,7 @@ mine = {k: v for k, v in hooks[0].items() if k != "description"}
 assert example["repos"][0]["hooks"] == [mine], (mine, example)
 P
 }
-ok "and both are one" same_hook
+ok "the hook of this tree and the hook of the example are the same" same_hook
 # ---- the workflow ----
 repository base; cp "$examples/check-node-configs.sh" base/node-configs/; touch base/node-configs/nodestrap_0.1.0_amd64.deb
 git -C base add .; git -C base commit -qm scripts
@@ -62,15 +62,15 @@ P
 pull() { rm -rf "$tmp/clone"; git clone -q base clone && git -C clone checkout -qb change && "$@" && { git -C clone commit -qam change || true; } && { steps "$tmp/clone" >"$tmp/out" 2>&1; status=$?; }; }
 on_page() { grep -qE -- "$1" "$tmp/summary" || { cat "$tmp/summary"; false; }; }
 ok "a pull request that changes nothing passes" eval 'pull true; [ "$status" = 0 ] && on_page "^## p5$" && on_page "^### Changes of the plan for p5.48xlarge" && on_page "^Nothing differs.$" && on_page "^### Changes of the plan for g6.xlarge" && [ "$(ls clone/plans)" = "$(printf "%s\n" g6.yaml.{json,plan} p5.{json,plan})" ]'
-ok "it installs what it needs" grep -qxF 'install -y --no-install-recommends ./node-configs/nodestrap_0.1.0_amd64.deb' apt
-ok "nothing of the base is in the summary, nor an annotation" eval '[ "$(grep -c "^## " summary)" = 2 ] && ! grep -q "^::" out'
+ok "the workflow installs the nodestrap package" grep -qxF 'install -y --no-install-recommends ./node-configs/nodestrap_0.1.0_amd64.deb' apt
+ok "the summary has only the two plans, and no annotation, if nothing changes" eval '[ "$(grep -c "^## " summary)" = 2 ] && ! grep -q "^::" out'
 change() { sed -i 's/topologyManagerPolicy: restricted/topologyManagerPolicy: best-effort/' clone/node-configs/p5.userdata; }
-ok "one that changes a plan shows what" eval 'pull change; [ "$status" = 0 ] && on_page "settings.topologyManagerPolicy: restricted -> best-effort$" && on_page "^0 added, 0 removed, 0 changed, 0 moved, 2 hidden"'
+ok "a pull request that changes a plan shows the changes in the summary" eval 'pull change; [ "$status" = 0 ] && on_page "settings.topologyManagerPolicy: restricted -> best-effort$" && on_page "^0 added, 0 removed, 0 changed, 0 moved, 2 hidden"'
 add() { cp clone/node-configs/p5.userdata clone/node-configs/p5-new.userdata && git -C clone add .; }
-ok "a new NodeConfig has its whole plan there" eval 'pull add; [ "$status" = 0 ] && on_page "^## p5-new$" && on_page "^### Plan for p5.48xlarge" && on_page "^[|] .* write-file [|] .*/etc/kubernetes/kubelet/config.json"'
-ok "a bad one fails, with an annotation at its line" eval 'pull break_it clone; [ "$status" = 1 ] && said "^::error file=node-configs/p5.userdata,line=[0-9]+,col=[0-9]+::spec.instance.localStorage.strategy: .*RAID5" && on_page "^node-configs/p5.userdata:[0-9]+:[0-9]+: error"'
+ok "the summary has the whole plan of a new NodeConfig" eval 'pull add; [ "$status" = 0 ] && on_page "^## p5-new$" && on_page "^### Plan for p5.48xlarge" && on_page "^[|] .* write-file [|] .*/etc/kubernetes/kubelet/config.json"'
+ok "a pull request with a bad NodeConfig fails, with an annotation at its line" eval 'pull break_it clone; [ "$status" = 1 ] && said "^::error file=node-configs/p5.userdata,line=[0-9]+,col=[0-9]+::spec.instance.localStorage.strategy: .*RAID5" && on_page "^node-configs/p5.userdata:[0-9]+:[0-9]+: error"'
 wrong_type() { sed -i 's/--instance-type p5.48xlarge/--instance-type p5.44xlarge/' clone/node-configs/p5.userdata; }
-ok "a plan that fails has one at the file, and a page" eval 'pull wrong_type; [ "$status" = 1 ] && said "^::error file=node-configs/p5.userdata::nodestrap: failed .*p5.44xlarge" && on_page "^### No plan for p5.44xlarge" && on_page "^- [*][*]error:[*][*] .*did you mean p5.48xlarge"'
+ok "a plan that fails has an annotation at the file, and a page in the summary" eval 'pull wrong_type; [ "$status" = 1 ] && said "^::error file=node-configs/p5.userdata::nodestrap: failed .*p5.44xlarge" && on_page "^### No plan for p5.44xlarge" && on_page "^- [*][*]error:[*][*] .*did you mean p5.48xlarge"'
 no_type() { sed -i 's/--instance-type p5.48xlarge//' clone/node-configs/p5.userdata; }
-ok "so has one that does not say its machine" eval 'pull no_type; [ "$status" = 1 ] && said "^::error file=node-configs/p5.userdata::which type is it for"'
+ok "a NodeConfig without an instance type fails with an annotation at the file" eval 'pull no_type; [ "$status" = 1 ] && said "^::error file=node-configs/p5.userdata::which type is it for"'
 done_testing
