@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The libraries of Amazon Linux 2023 have all symbols that the program needs (tests/oracles/libraries.py), and libcurl-minimal is enough.
-# Messages for a library that is missing, damaged, foreign or old at run time. All our code has the marks of jump targets for the processor
-# (x86-64: CET; arm64/package.sh has the other). tests/unit/test-root.c has older kernels.
+# Messages for a library that is missing, damaged, foreign or old at run time. All objects have the marks of jump targets for the processor
+# (x86-64: CET; arm64/package.sh tests arm64). tests/unit/test-root.c tests older kernels.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016,SC2317  # tmp and here are its; what eval and sh get is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -17,9 +17,9 @@ while IFS= read -r line; do
         *) echo "$line" ;;
         esac
 done <<<"$judged"
-ok 'all of them were judged' [ "1..$count" = "$(tail -1 <<<"$judged")" ]
+ok 'tests/oracles/libraries.py prints a result for each test' [ "1..$count" = "$(tail -1 <<<"$judged")" ]
 
-# ---- what asks each of them ----
+# ---- one command for each library ----
 python3 "$here/../mock/kube.py" pki "$tmp/pki" || { echo "Bail out! no certificates"; exit 1; }
 keys=(AWS_ACCESS_KEY_ID=AKIDEXAMPLE AWS_SECRET_ACCESS_KEY=notavalue AWS_SESSION_TOKEN=session)
 root=$tmp/root; mkdir "$root"
@@ -60,12 +60,12 @@ says_last() {
         [ $rc = "$code" ] && [[ $last == $words ]] || { echo "exit $rc, not $words"; cat "$tmp/err"; false; }
 }
 joins_at https://127.0.0.1:9
-ok 'with all libraries there is a plan' "${disks[@]}"
+ok 'plan succeeds with all libraries' "${disks[@]}"
 
-# ---- without one of them, or with something else in its place ----
+# ---- without one library, or with another file in its place ----
 libraries=$(LD_TRACE_LOADED_OBJECTS=1 "$nodestrap" | sed -n 's,.* => \(/.*\)/libjansson\.so.*,\1,p'); libraries=$(realpath "${libraries:-/}")
 mkdir "$tmp/all" "$tmp/less" "$tmp/instead"
-# hidden LIBRARY COMMAND...: mount(8) itself needs libmount, so all else is made first
+# hidden LIBRARY COMMAND...: mount(8) itself needs libmount, so the mount that hides it comes last
 hidden() {
         unshare -m sh -c 'libraries=$1 all=$2 less=$3 name=$4; shift 4
                 mount --bind "$libraries" "$all" && mount -t tmpfs none "$less" && ln -s "$all"/* "$less" && rm "$less/$name"* &&
@@ -74,33 +74,33 @@ hidden() {
 instead() { rm -rf "$tmp/instead"; mkdir "$tmp/instead"; cp "$1" "$tmp/instead/$2"; LD_LIBRARY_PATH=$tmp/instead "${@:3}"; }
 damaged() { instead /dev/null "$@"; }
 other() { instead "$fakes/libnvidia-ml.so.1" "$@"; }
-# storage KIND WORDS, requests KIND WORDS: KIND is a function from above, WORDS the loader's, with FIRST for the function that is missed
-# first. libmount itself needs libblkid, and a package of the one brings the other.
+# storage KIND WORDS, requests KIND WORDS: KIND is a function from above, WORDS those of the loader, with FIRST for the first function that
+# is missing. libmount itself needs libblkid, and a package of the one brings the other.
 storage() {
         local kind=$1 words=$2
-        ok "libmount, $kind" says_last 30 ESTORAGETOOL detect "libmount.so.1, which reads the mounts, cannot be loaded: *${words/FIRST/mnt_new_context}; install libmount (Amazon Linux) or libmount1 (Debian), version 2.30 or later" \
+        ok "plan fails without a usable libmount ($kind) and names the package" says_last 30 ESTORAGETOOL detect "libmount.so.1, which reads the mounts, cannot be loaded: *${words/FIRST/mnt_new_context}; install libmount (Amazon Linux) or libmount1 (Debian), version 2.30 or later" \
                 "$kind" libmount.so.1 "${disks[@]}"
-        ok "libblkid, $kind" says_last 30 ESTORAGETOOL detect "libmount.so.1, *: *${words/FIRST/blkid_*}; install libmount *" \
+        ok "plan fails without a usable libblkid ($kind) and names the package" says_last 30 ESTORAGETOOL detect "libmount.so.1, *: *${words/FIRST/blkid_*}; install libmount *" \
                 "$kind" libblkid.so.1 "${disks[@]}"
 }
 requests() {
         local kind=$1 install='install libcurl-minimal (Amazon Linux) or libcurl4 (Debian), version 7.77 or later' words=${2/FIRST/curl_easy_init}
-        ok "libcurl, $kind: requests to AWS" says_last 20 ESTS token "libcurl.so.4, which carries requests to AWS, cannot be loaded: *$words; $install" "$kind" libcurl.so.4 "${roles[@]}"
-        ok "libcurl, $kind: requests to the cluster" says_last 60 EAPIROUTE join "libcurl.so.4, which carries requests to the API server, cannot be loaded: *$words; $install" "$kind" libcurl.so.4 "${waits[@]}"
+        ok "a request to AWS fails without a usable libcurl ($kind) and names the package" says_last 20 ESTS token "libcurl.so.4, which carries requests to AWS, cannot be loaded: *$words; $install" "$kind" libcurl.so.4 "${roles[@]}"
+        ok "a request to the cluster fails without a usable libcurl ($kind) and names the package" says_last 60 EAPIROUTE join "libcurl.so.4, which carries requests to the API server, cannot be loaded: *$words; $install" "$kind" libcurl.so.4 "${waits[@]}"
 }
 if [ -d "$libraries" ] && unshare -m true 2>/dev/null; then
         storage hidden '.so.1: cannot open shared object file: No such file or directory'
         requests hidden '.so.4: cannot open shared object file: No such file or directory'
-        ok 'who needs none of them does not miss them' hidden libcurl.so.4 "$nodestrap" config check -c "file://$root/node.yaml"
+        ok 'config check works without libcurl' hidden libcurl.so.4 "$nodestrap" config check -c "file://$root/node.yaml"
 else
-        skip 'libraries that are not there' 'no mount namespaces here'
+        skip 'nodestrap names a missing library' 'no mount namespaces here'
 fi
 storage damaged 'file too short'
 requests damaged 'file too short'
 storage other 'undefined symbol: FIRST'
 requests other 'undefined symbol: FIRST'
 old() { instead "$fakes/libcurl-old.so.1" "$@"; }
-ok 'an old libcurl' says_last 60 EAPIROUTE join 'libcurl.so.4, *: it does not accept a certificate authority from memory (An unknown option was passed in to libcurl); install libcurl-minimal *7.77 or later' \
+ok 'an old libcurl is an error that names the required version' says_last 60 EAPIROUTE join 'libcurl.so.4, *: it does not accept a certificate authority from memory (An unknown option was passed in to libcurl); install libcurl-minimal *7.77 or later' \
         old libcurl.so.4 "${waits[@]}"
 
 # ---- libcurl-minimal ----
@@ -111,25 +111,25 @@ if [ ! -s "$tmp/why" ] && minimal=$("$here/../tools/libcurl.sh" 2>"$tmp/why"); t
         server=$!
         read -r _ kube <&8
         joins_at "https://$kube"
-        ok 'with a libcurl that has HTTP and HTTPS alone a Node is seen to join' env "LD_DEBUG=files" "LD_DEBUG_OUTPUT=$tmp/loaded" "${waits[@]}"
-        ok 'which was the one that was used' grep -q "calling init: $minimal/libcurl.so.4" "$tmp"/loaded.*
+        ok 'wait sees a Node join with a libcurl that has only HTTP and HTTPS' env "LD_DEBUG=files" "LD_DEBUG_OUTPUT=$tmp/loaded" "${waits[@]}"
+        ok 'wait loads the minimal libcurl' grep -q "calling init: $minimal/libcurl.so.4" "$tmp"/loaded.*
         kill $server; exec 8<&-
         mock --ec2-listen 127.0.0.1:0 --tls "$tmp/pki/good.crt:$tmp/pki/good.key"
-        ok 'and EC2 is asked' env "AWS_CA_BUNDLE=$tmp/pki/ca.crt" "AWS_ENDPOINT_URL_EC2=https://127.0.0.1:${ec2##*:}" "${HELPERS:-build/tests/helpers}/aws-tool" name i-0123
+        ok 'nodestrap asks EC2 with the minimal libcurl' env "AWS_CA_BUNDLE=$tmp/pki/ca.crt" "AWS_ENDPOINT_URL_EC2=https://127.0.0.1:${ec2##*:}" "${HELPERS:-build/tests/helpers}/aws-tool" name i-0123
         unset LD_LIBRARY_PATH
 elif [ "${NODESTRAP_TEST_REQUIRE:-0}" != 0 ]; then
-        ok 'a minimal libcurl' cat "$tmp/why" /nonexistent
+        ok 'a minimal libcurl is available' cat "$tmp/why" /nonexistent
 else
-        skip 'a minimal libcurl' "$(tail -1 "$tmp/why")"
+        skip 'a minimal libcurl is available' "$(tail -1 "$tmp/why")"
 fi
 
 # ---- marks ----
 marked() { LC_ALL=C readelf -n "$1" 2>/dev/null | grep -c 'x86 feature: IBT, SHSTK'; }
 if [ "$(uname -m)" = x86_64 ] && [ -z "${NODESTRAP_TRANSLATED-}" ] && [ -e "${nodestrap%/*}/libnodestrap.a" ]; then
-        ok 'every object is marked' [ "$(marked "${nodestrap%/*}/libnodestrap.a")" = "$(ar t "${nodestrap%/*}/libnodestrap.a" | wc -l)" ]
+        ok 'every object has the marks of jump targets' [ "$(marked "${nodestrap%/*}/libnodestrap.a")" = "$(ar t "${nodestrap%/*}/libnodestrap.a" | wc -l)" ]
         all=1; for part in Scrt1.o crti.o crtbeginS.o crtendS.o crtn.o; do [ "$(marked "$(gcc -print-file-name=$part)")" = 1 ] || all=0; done
-        ok 'and the program, where those of the C library are' [ "$(marked "$nodestrap")" = $all ]
+        ok 'the program has the marks if all start files of the C library have them' [ "$(marked "$nodestrap")" = $all ]
 else
-        skip 'every object is marked' 'no build for x86-64'
+        skip 'every object has the marks of jump targets' 'no build for x86-64'
 fi
 done_testing
