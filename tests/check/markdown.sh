@@ -32,15 +32,15 @@ END
 ok "the heading has the type" grep -qx '### Plan for m5.large' "$tmp/page.md"
 mkdir "$tmp/root"; "$here/../fixtures/expand.sh" m5-large "$tmp/root"
 node; cp "$tmp/node.yaml" "$tmp/root/etc/node.yaml"
-ok "beside an image each state is there" same_plan --root "$tmp/root" -c /etc/node.yaml
-ok "which has files to create" grep -q '| \\\[create\\\]' "$tmp/page.md"
-# ---- texts that Markdown would read as its own ----
+ok "the page for an image has the state of each step" same_plan --root "$tmp/root" -c /etc/node.yaml
+ok "the page for an image has files to create" grep -q '| \\\[create\\\]' "$tmp/page.md"
+# ---- texts with Markdown syntax ----
 odd='|a `b` <b>c</b> *d* _e_ [f](g) &lt; ~~h~~ #1 $i$ \\| \\` ```'
 node "  instance: {sysctl: {kernel.domainname: '$odd'}}"
-ok "a text of a user stays a text" same_plan -c "$tmp/node.yaml" --instance-type m5.large --show-secrets
-ok "which is there" python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import markdown; assert any(sys.argv[3] in cell for row in markdown.page_of(sys.argv[2]).rows for cell in row)' "$top/tests/oracles" "$tmp/page.md" "$odd"
+ok "the page escapes Markdown syntax in a text of the user" same_plan -c "$tmp/node.yaml" --instance-type m5.large --show-secrets
+ok "the page shows the text of the user unchanged" python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import markdown; assert any(sys.argv[3] in cell for row in markdown.page_of(sys.argv[2]).rows for cell in row)' "$top/tests/oracles" "$tmp/page.md" "$odd"
 node "  instance: {sysctl: {kernel.domainname: $canary}}"
-ok "a secret is not, unless that is asked for" eval 'same_plan -c "$tmp/node.yaml" --instance-type m5.large && ! grep -F "$canary" "$tmp/page.md"'
+ok "the page shows no secret without --show-secrets" eval 'same_plan -c "$tmp/node.yaml" --instance-type m5.large && ! grep -F "$canary" "$tmp/page.md"'
 # ---- two plans ----
 node; plan -c "$tmp/node.yaml" --instance-type m5.large --output json >"$tmp/old.json"
 changed() { plan -c "$tmp/node.yaml" --instance-type m5.large --diff "$tmp/old.json" "$@"; }
@@ -49,19 +49,19 @@ block() { # the page has one block of code, which is the text that plan --diff p
                 python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import markdown; page = markdown.page_of(sys.argv[2])
 assert page.blocks == [open(sys.argv[3]).read()] and page.heading.strip() == "Changes of the plan for m5.large" and "<pre" not in page.seen, page.blocks' "$top/tests/oracles" "$tmp/page.md" "$tmp/text"
 }
-ok "what is the same has a block that says so" eval 'block && grep -qx "Nothing differs." "$tmp/page.md"'
+ok "the page for two equal plans says that nothing differs" eval 'block && grep -qx "Nothing differs." "$tmp/page.md"'
 node '  kubelet: {config: {maxPods: 42}}
   instance: {environment: {default: {A: b}}}'
-ok "what differs is one, for diff" eval 'block && grep -qx "\`\`\`diff" "$tmp/page.md" && grep -qx "+ write-file:/etc/nodestrap/environment/default: .*" "$tmp/page.md" && grep -q "^+ *\"maxPods\": 42,$" "$tmp/page.md"'
+ok "the page for two plans has a diff block with the changes" eval 'block && grep -qx "\`\`\`diff" "$tmp/page.md" && grep -qx "+ write-file:/etc/nodestrap/environment/default: .*" "$tmp/page.md" && grep -q "^+ *\"maxPods\": 42,$" "$tmp/page.md"'
 node "  containerd: {config: \"[plugins.'io.containerd.cri.v1.images'.registry.configs.'r.example'.auth]\\npassword = '$canary'\\n\"}"
-ok "and has no secret" eval 'block && ! grep -F "$canary" "$tmp/page.md"'
+ok "the diff block has no secret" eval 'block && ! grep -F "$canary" "$tmp/page.md"'
 plan -c "$tmp/node.yaml" --instance-type m5.large --show-secrets --output json >"$tmp/old.json"
 node "  containerd: {config: \"[plugins.'io.containerd.cri.v1.images'.registry.configs.'r.example'.auth]\\npassword = '\`\`\`\`'\\n\"}"
-ok "a fence in a file does not end it" eval 'block --show-secrets && grep -q "^\`\`\`\`\`diff$" "$tmp/page.md"'
+ok "a fence in a file does not end the diff block" eval 'block --show-secrets && grep -q "^\`\`\`\`\`diff$" "$tmp/page.md"'
 # ---- no plan ----
 fails() { "$nodestrap" plan "$@" --output markdown >"$tmp/page.md" 2>"$tmp/err"; [ $? = 11 ] && grep -qx '### No plan for m5.large' "$tmp/page.md" && grep -qE '^- \*\*error:\*\* .*spec\.cluster\.cidr.* \\\[EINVALID\\\]$' "$tmp/page.md" || { cat "$tmp/page.md"; false; }; }
 node; sed -i 's/, cidr: [^}]*//' "$tmp/node.yaml"
-ok "a failure is a page, too" fails -c "$tmp/node.yaml" --instance-type m5.large
+ok "the page for a failure has the error" fails -c "$tmp/node.yaml" --instance-type m5.large
 node
-ok "so is a table of types" eval 'plan -c "$tmp/node.yaml" --matrix m5.large,p5.48xlarge --output markdown >"$tmp/page.md" && grep -qx "### Plans for m5.large,p5.48xlarge" "$tmp/page.md" && grep -q "^p5.48xlarge  *ok " "$tmp/page.md"'
+ok "the page for --matrix has a row for each type" eval 'plan -c "$tmp/node.yaml" --matrix m5.large,p5.48xlarge --output markdown >"$tmp/page.md" && grep -qx "### Plans for m5.large,p5.48xlarge" "$tmp/page.md" && grep -q "^p5.48xlarge  *ok " "$tmp/page.md"'
 done_testing

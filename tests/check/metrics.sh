@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# promtool of Prometheus and node_exporter of Debian read the metrics. The shipped alerts fire where they should. A node with many steps has
-# few series.
+# promtool and node_exporter (Prometheus, from Debian) read the metrics. The shipped alerts fire when they should. A node with many steps
+# has few series.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -15,22 +15,22 @@ series() { grep -vc '^#' "$1"; }
 
 for kind in ok failed running long; do
         mkdir "$tmp/$kind"; python3 "$oracle" boot $kind "$tmp/$kind"
-        ok "promtool has nothing to say of a boot, $kind" eval '"$nodestrap" status --root "$tmp/$kind" --output metrics >"$tmp/$kind.prom" && quiet "$tmp/$kind.prom"'
+        ok "promtool accepts the metrics of a boot without a message: $kind" eval '"$nodestrap" status --root "$tmp/$kind" --output metrics >"$tmp/$kind.prom" && quiet "$tmp/$kind.prom"'
 done
-ok 'a series for each step' test "$(grep -c '^nodestrap_action_duration_seconds{' "$tmp/long.prom")" = 42
-ok 'the verdict of each phase' eval 'grep -Fx "nodestrap_phase_verdict{phase=\"devices\",verdict=\"failed\"} 1" "$tmp/failed.prom" && grep -Fx "nodestrap_phase_verdict{phase=\"run\",verdict=\"held\"} 1" "$tmp/failed.prom"'
-ok 'and when the last run ended' grep -x 'nodestrap_last_run_timestamp_seconds 1795471860' "$tmp/ok.prom"
+ok 'the metrics have a series for each of 42 steps' test "$(grep -c '^nodestrap_action_duration_seconds{' "$tmp/long.prom")" = 42
+ok 'the metrics have the verdict of each phase' eval 'grep -Fx "nodestrap_phase_verdict{phase=\"devices\",verdict=\"failed\"} 1" "$tmp/failed.prom" && grep -Fx "nodestrap_phase_verdict{phase=\"run\",verdict=\"held\"} 1" "$tmp/failed.prom"'
+ok 'the metrics have the time when the last run ended' grep -x 'nodestrap_last_run_timestamp_seconds 1795471860' "$tmp/ok.prom"
 
 # The metrics of a boot without a configuration, and of a wait for an unknown cluster.
 root=$tmp/root files=$tmp/textfiles; mkdir -p "$root" "$files"; python3 "$oracle" boot long "$root"
 "$nodestrap" init --root "$root" -c file:///none 2>"$tmp/err"
-ok 'an init leaves a file' quiet "$root/run/nodestrap/metrics.prom"
-ok 'without a series for each step' eval 'series "$root/run/nodestrap/metrics.prom" && [ "$(series "$root/run/nodestrap/metrics.prom")" -lt 25 ]'
+ok 'init leaves a metrics file that promtool accepts' quiet "$root/run/nodestrap/metrics.prom"
+ok 'the metrics file of init has fewer than 25 series' eval 'series "$root/run/nodestrap/metrics.prom" && [ "$(series "$root/run/nodestrap/metrics.prom")" -lt 25 ]'
 "$nodestrap" wait --root "$root" --timeout 1s 2>"$tmp/err"
-ok 'so does a wait' quiet "$root/run/nodestrap/joined.prom"
+ok 'wait leaves a metrics file that promtool accepts' quiet "$root/run/nodestrap/joined.prom"
 
-# By node_exporter, through the links that conf/monitoring has for it.
-ok 'the links are what tmpfiles.d knows' eval 'systemd-tmpfiles --root="$tmp/root" --create "$monitoring/node-exporter.conf" 2>&1 | grep . ; [ -L "$root/var/lib/prometheus/node-exporter/nodestrap.prom" ]'
+# node_exporter reads the files through the links that conf/monitoring has for it.
+ok 'systemd-tmpfiles makes the links of conf/monitoring' eval 'systemd-tmpfiles --root="$tmp/root" --create "$monitoring/node-exporter.conf" 2>&1 | grep . ; [ -L "$root/var/lib/prometheus/node-exporter/nodestrap.prom" ]'
 for link in "$root"/var/lib/prometheus/node-exporter/*.prom; do ln -s "$root$(readlink "$link")" "$files/${link##*/}"; done
 scrape() { python3 -c '
 import sys, time, urllib.request
@@ -43,12 +43,12 @@ for attempt in range(600):
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 "$peer/usr/bin/prometheus-node-exporter" --collector.disable-defaults --collector.textfile --collector.textfile.directory="$files" --web.listen-address="127.0.0.1:$port" 2>"$tmp/exporter" &
 exporter=$!
-ok 'node_exporter reads both' eval 'scrape "$port"; grep -Fx "node_textfile_scrape_error 0" "$tmp/scraped" && [ "$(grep -c "^node_textfile_mtime_seconds" "$tmp/scraped")" = 2 ]'
-ok 'and tells the verdict' grep -E '^nodestrap_verdict\{code="E[A-Z]*",step="[a-z]*",verdict="failed"\} 1$' "$tmp/scraped"
-ok 'and of the cluster' grep -E '^nodestrap_joined\{code="E[A-Z]*",verdict="failed"\} 0$' "$tmp/scraped"
+ok 'node_exporter reads both metrics files without an error' eval 'scrape "$port"; grep -Fx "node_textfile_scrape_error 0" "$tmp/scraped" && [ "$(grep -c "^node_textfile_mtime_seconds" "$tmp/scraped")" = 2 ]'
+ok 'node_exporter exports the verdict of init' grep -E '^nodestrap_verdict\{code="E[A-Z]*",step="[a-z]*",verdict="failed"\} 1$' "$tmp/scraped"
+ok 'node_exporter exports the verdict of wait' grep -E '^nodestrap_joined\{code="E[A-Z]*",verdict="failed"\} 0$' "$tmp/scraped"
 
-ok 'promtool takes the alerts' eval '"$promtool" check rules "$monitoring/alerts.yaml" 2>&1 | tee "$tmp/said" | grep -x "  SUCCESS: [0-9]* rules found"'
-ok 'whose metrics are all ours' eval '! grep -oE "nodestrap_[a-z_]+" "$monitoring/alerts.yaml" | sort -u | while read -r name; do grep -qE "\"${name#nodestrap_}\"" "$here"/../../src/report/{metrics,join}.c || echo "$name"; done | grep .'
+ok 'promtool accepts the alerts' eval '"$promtool" check rules "$monitoring/alerts.yaml" 2>&1 | tee "$tmp/said" | grep -x "  SUCCESS: [0-9]* rules found"'
+ok 'the alerts use only metrics that nodestrap writes' eval '! grep -oE "nodestrap_[a-z_]+" "$monitoring/alerts.yaml" | sort -u | while read -r name; do grep -qE "\"${name#nodestrap_}\"" "$here"/../../src/report/{metrics,join}.c || echo "$name"; done | grep .'
 cat >"$tmp/test.yaml" <<END
 rule_files: [$(realpath "$monitoring/alerts.yaml")]
 evaluation_interval: 1m
@@ -89,5 +89,5 @@ tests:
   input_series: [{series: 'aws_ec2_status_check_failed_maximum{dimension_InstanceId="i-0a"}', values: 0x40}]        # kube-state-metrics is away
   alert_rule_test: [{eval_time: 30m, alertname: NodestrapInstanceWithoutNode, exp_alerts: []}]
 END
-ok 'they fire where they should, and nowhere else' "$promtool" test rules "$tmp/test.yaml"
+ok 'the alerts fire for the right instances, and for no others' "$promtool" test rules "$tmp/test.yaml"
 done_testing
