@@ -12,7 +12,8 @@ decisions=$root/etc/eks/nodeadm/udev-net-manager service_pid=''
 service_stop() { [ -z "$service_pid" ] || { kill "$service_pid"; wait "$service_pid"; } 2>/dev/null; service_pid=''; }
 trap 'service_stop; mock_stop; rm -r "$tmp"' EXIT
 
-# A metadata service with interfaces (arguments: those of interfaces.py), and a machine that has them: ens5 is the primary interface, ens6, ens7 … the others
+# A metadata service with interfaces (arguments: those of interfaces.py), and a machine that has them: ens5 is the primary interface,
+# ens6, ens7 … are the others
 machine() { # TYPE ARGUMENT...
         local type=$1 name=5 index mac rest
         shift
@@ -92,7 +93,7 @@ share() { # NUMBER COMMAND...: COMMAND makes the machine
 }
 shared() { share "$@" >"$tmp/shared" 2>&1; shares=$?; }         # not in $( ), which would wait for the end of the service
 went_well() { [ "$shares" = 0 ] || { cat "$tmp/shared"; false; }; }
-# Runs a slow part beside all others, in a folder of its own; told NAME waits for it and returns its status.
+# Runs a slow part in parallel with all others, in its own folder; told NAME waits for it and returns its status.
 part() { # NAME COMMAND...
         mkdir "$tmp/$1"
         beside "$@" >"$tmp/$1.told" 2>&1 &

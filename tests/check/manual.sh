@@ -59,9 +59,9 @@ for page in "$top"/debian/*.[1578]; do
         # NodeConfig(5) has values that are wider.
         if command -v man >/dev/null && [ "${page##*/}" != NodeConfig.5 ]; then try "${page##*/} fits 80 columns" fits "$page"; fi
         if command -v man >/dev/null; then try "${page##*/} causes no warning of man" quiet env MANROFFSEQ= MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page"
-        else count=$((count + 1)); echo "ok $count - ${page##*/} has no mistakes # SKIP no man here"; fi
+        else count=$((count + 1)); echo "ok $count - ${page##*/} causes no warning of man # SKIP no man here"; fi
         if command -v mandoc >/dev/null; then try "${page##*/} causes no warning of mandoc" linted "$page"
-        else count=$((count + 1)); echo "ok $count - nor for mandoc # SKIP no mandoc here"; fi
+        else count=$((count + 1)); echo "ok $count - ${page##*/} causes no warning of mandoc # SKIP no mandoc here"; fi
 done
 
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; nodestrap=$(realpath "${NODESTRAP:-$top/build/nodestrap}")

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../mock/lib.sh"
 nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}") top=$(realpath "$here/../..") examples=$top/conf/examples canary=CaNaRy-5e1f
 command -v cmark-gfm >/dev/null || { [ "${NODESTRAP_TEST_REQUIRE:-}" != 1 ] || { echo "1..1"; echo "not ok 1 - cmark-gfm is not here"; exit 1; }; echo "1..0 # SKIP cmark-gfm is not here"; exit 0; }
-node() { # [SPEC]: a NodeConfig, with more behind it
+node() { # [SPEC]: a NodeConfig, with SPEC after it
         cat >"$tmp/node.yaml" <<END
 apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
@@ -29,7 +29,7 @@ p6e-gb200.userdata p6e-gb200.36xlarge
 trn2-48xlarge.userdata trn2.48xlarge
 plain.userdata m5.large
 END
-ok "the heading has the type" grep -qx '### Plan for m5.large' "$tmp/page.md"
+ok "the heading of the page has the instance type" grep -qx '### Plan for m5.large' "$tmp/page.md"
 mkdir "$tmp/root"; "$here/../fixtures/expand.sh" m5-large "$tmp/root"
 node; cp "$tmp/node.yaml" "$tmp/root/etc/node.yaml"
 ok "the page for an image has the state of each step" same_plan --root "$tmp/root" -c /etc/node.yaml

@@ -43,7 +43,7 @@ every_type() {
                 grep -qF "\"type\": \"$type\"," "$tmp/out" || { echo "$type"; return 1; }
         done
 }
-ok "there are types to plan for" test "$(wc -w <<<"$types")" -gt 90
+ok "the table has more than 90 instance types" test "$(wc -w <<<"$types")" -gt 90
 ok "plan succeeds for each type of the table" every_type
 cp "$tmp/node.yaml" "$tmp/no-disks.yaml"
 sed -i 's/^  instance:/&\n    localStorage: {strategy: RAID0}/' "$tmp/node.yaml"
@@ -110,7 +110,7 @@ if [ "$EUID" = 0 ] && chmod 755 "$tmp" && install -m 755 "$nodestrap" "$tmp/node
         ok "--show-secrets shows a user the secrets of his own NodeConfig" eval 'theirs file:///theirs/node.yaml --root "$tmp/machine" && grep -qF "$canary-sysctl" "$tmp/out"'
         ok "--show-secrets shows a user his own NodeConfig by an escaped URI" eval 'theirs "file:/theirs/node%2eyaml" --root "$tmp/machine" && grep -qF "$canary-sysctl" "$tmp/out"'
         ok "--show-secrets shows another user a plan for an instance type" eval 'theirs "file://$tmp/node.yaml" --instance-type p5.48xlarge && grep -qF "$canary-sysctl" "$tmp/out"'
-else count=$((count + 1)); echo "ok $count - somebody else's secrets # SKIP nobody else to be"
+else count=$((count + 1)); echo "ok $count - --show-secrets refuses a NodeConfig of another user # SKIP no other user here"
 fi
 cp "$tmp/other.yaml" "$tmp/node.yaml"
 sed -i 's/SECRET: \(.*\)}/SECRET: "\1\\n"}/; s/--v=2/"--v=2 '$canary'"/' "$tmp/node.yaml"
