@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """usage: canary.py SCHEMA DIRECTORY
-Writes NodeConfigs with a word of its own in every leaf that is free-form, by the schema: a leaf that is neither below nor known as
-structured is an error, so that a new field has to be thought of. whole.yaml is of a node that boots; broken.yaml, on top of it, of one
+Writes NodeConfigs in which each free-form leaf of the schema has a word of its own. A leaf that is neither in FREE nor in STRUCTURED
+is an error, so that the author of a new field decides. whole.yaml is for a node that boots; broken.yaml, on top of it, is for one
 whose containerd fails and quotes what it has read. canaries has the words, one a line."""
 import json
 import os
@@ -41,7 +41,7 @@ FREE = {
                              'containerd': {'WORD': 'CANARY-env-containerd'}, 'kubelet': {'WORD': 'CANARY-env-kubelet'}},
     'instance.sysctl': {'net.ipv4.ip_forward': '1'},
 }
-# A setting of a container's own that takes none but a few words; and a file that containerd does not find.
+# A sysctl that a container has for itself and that takes only a few words; and a file that containerd does not find.
 BROKEN = {'instance': {'sysctl': {'net.ipv4.tcp_congestion_control': 'CANARY-sysctl'}},
           'containerd': {'config': 'imports = ["/CANARY-broken.toml"]\n'}}
 # Addresses, paths, sizes and names, which are checked, or say where a node is rather than what it knows.

@@ -33,34 +33,34 @@ for line in sys.stdin:
 seen = {unit: started[unit] for unit in ["nodestrap-config", *between, "kubelet"] if unit in started}
 if {"nodestrap-config", "containerd", "kubelet"} - seen.keys() or any(not seen["nodestrap-config"] < seen[u] < seen["kubelet"] for u in between if u in seen):
     sys.exit(f"{seen}")'; }
-# The needs of each class with a driver, beside those that its own test names.
+# The order that each class with a driver needs, beside the one that its own test names.
 driver_order() { ! grep -q '^module nvidia$' "$E" || in_order 'module nvidia$' 'persistenced-started' 'nvidia-smi.*-L' cdi-generated kubelet; }
 
 excused=none
 may_fail() { excused=$(printf '%s\n' "$@" | sed '/\./!s/$/.service/'); }  # units of the image
 # All that a GPU machine must be after a boot; EVENT…: its order.
 check_gpu_node() {
-        try "the node is up" is "$(value verdict) $(property nodestrap-config ExecMainStatus) $(property nodestrap-run ExecMainStatus)" "ok 0 0"
-        try "in the order that its class needs" in_order "$@"
-        try "as does every one that has a driver" driver_order
-        try "containerd before kubelet" in_order containerd kubelet
-        try "also by the journal's clock" journal_order
-        try "kubelet was started once, when all was ready" once kubelet
-        try "the hardware is well" well
+        try "the verdict is ok, and both phases succeed" is "$(value verdict) $(property nodestrap-config ExecMainStatus) $(property nodestrap-run ExecMainStatus)" "ok 0 0"
+        try "the steps happen in the order that this class of machine needs" in_order "$@"
+        try "the steps of a machine with a driver happen in their order" driver_order
+        try "containerd starts before kubelet" in_order containerd kubelet
+        try "the journal has the configuration phase first and kubelet last" journal_order
+        try "kubelet starts once" once kubelet
+        try "status says that the health is good, if kubelet has GPUs" well
         try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend | cut -d' ' -f1 | grep -vxF "$excused")" ""
         try "no ordering cycle was broken" no_cycle
-        try "nothing was asked for that the machine has not" never 'module-refused (nvidia|ib_|mlx|efa)'
+        try "nodestrap loads no module of a device that the machine lacks" never 'module-refused (nvidia|ib_|mlx|efa)'
         cp "$E" out/events; cp /run/nodestrap/status.json out/
 
         local before asked; before=$(pids) asked=$(programs_asked)
-        try "an init that a person types is well, and reads what the boot has read" nodestrap init
+        try "init without options succeeds after the boot" nodestrap init
         cp /run/nodestrap/status.json out/status2.json
-        try "it changes nothing" unchanged
-        try "it restarts nothing" is "$(pids)" "$before"
-        try "it asks no program that takes seconds" is "$(programs_asked)" "$asked"
+        try "the second init changes nothing" unchanged
+        try "the second init restarts nothing" is "$(pids)" "$before"
+        try "the second init runs no program that takes seconds" is "$(programs_asked)" "$asked"
 }
 programs_asked() { grep -cE '^(nvidia-smi -L|cdi-generated)' $E; }
-well() {                                # nothing is looked at where kubelet finds no GPU
+well() {                                # status has no Health where kubelet finds no GPU
         grep -qE '^kubelet gpus=[1-9]' "$E" || { ! nodestrap status --long | grep '^Health'; return; }
         nodestrap status --long | grep '^Health: good' || { nodestrap status --long | sed -n '/^Health/,/^plan/p'; return 1; }
 }
@@ -103,9 +103,9 @@ kubelet_saw() { happened "kubelet .*$1"; }
 fails() {
         local status
         node_starts; status=$?
-        try "$4: exit $1" is $status "$1"
-        try "$4: $2 in status.json" matches "$(value verdict) $(value code)" "^failed ($2)$"
-        try "$4: says why" says "$3"
+        try "$4: init exits with $1" is $status "$1"
+        try "$4: status.json has the code $2" matches "$(value verdict) $(value code)" "^failed ($2)$"
+        try "$4: status.json says why" says "$3"
         try "$4: kubelet was not started" never_started
 }
 says() { value text | grep -E -- "$1" || { echo "$(value step): $(value text)"; return 1; }; }

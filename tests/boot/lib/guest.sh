@@ -54,40 +54,40 @@ check_node() {
         try "kubelet.service is active" active kubelet
         try "no ordering cycle was broken" no_cycle
         try "the first phase ended before the second began" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(property nodestrap-run ExecMainStartTimestampMonotonic)"
-        try "CRI answers" ctr --connect-timeout 120s version
-        try "the plan can be shown again" sh -c "nodestrap plan $(sources) --show-secrets --output json >plan.json"
-        try "the plan that ran is the plan that is shown" python3 compare.py applied plan.json /run/nodestrap/status.json
+        try "containerd answers" ctr --connect-timeout 120s version
+        try "nodestrap plan succeeds after the boot" sh -c "nodestrap plan $(sources) --show-secrets --output json >plan.json"
+        try "the plan that ran is the plan that nodestrap plan shows" python3 compare.py applied plan.json /run/nodestrap/status.json
         try "every planned file is there" python3 compare.py files plan.json
         try "containerd dumps its configuration" sh -c "containerd config dump >dump.toml"
         try "containerd has every planned setting" python3 compare.py containerd plan.json dump.toml
         try "kubelet got exactly the planned flags" python3 compare.py kubelet plan.json /run/recording-kubelet/argv
-        try "containerd is where kubelet looks for it" runs_in /runtime.slice/containerd.service containerd
-        try "and kubelet beside it" runs_in /runtime.slice/kubelet.service kubelet
+        try "containerd runs in runtime.slice" runs_in /runtime.slice/containerd.service containerd
+        try "kubelet runs in runtime.slice" runs_in /runtime.slice/kubelet.service kubelet
         try "kubelet was started once" starts 1
-        try "the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
+        try "status.json has the verdict ok" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
         cp plan.json dump.toml /run/nodestrap/status.json out/ 2>/dev/null
 }
 
 # The same input a second time: no file, no process changes.
 check_second_run() {
         local files kubelet containerd; files=$(stamp); kubelet=$(property kubelet MainPID) containerd=$(property containerd MainPID)
-        try "a plan finds that nothing is to be done" sh -c "nodestrap plan $(sources) --detailed-exitcode >out/plan-then 2>&1 || { grep -E '\\[(create|change|remove|unknown)|^[0-9]* as' out/plan-then; tail -3 out/plan-then; false; }"
+        try "a second plan finds nothing to do" sh -c "nodestrap plan $(sources) --detailed-exitcode >out/plan-then 2>&1 || { grep -E '\\[(create|change|remove|unknown)|^[0-9]* as' out/plan-then; tail -3 out/plan-then; false; }"
         try "a second init succeeds" sh -c "nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json 2>out/second-init"
-        try "it says that nothing changed" python3 compare.py unchanged /run/nodestrap/status.json
-        try "it wrote no file" is "$(stamp)" "$files"
-        try "it restarted neither containerd nor kubelet" is "$(property containerd MainPID) $(property kubelet MainPID)" "$containerd $kubelet"
+        try "the second init says that nothing changed" python3 compare.py unchanged /run/nodestrap/status.json
+        try "the second init writes no file" is "$(stamp)" "$files"
+        try "the second init restarts neither containerd nor kubelet" is "$(property containerd MainPID) $(property kubelet MainPID)" "$containerd $kubelet"
 }
 
 # cloud-init ran whole, and its shell part between the two phases.
 check_cloud_init() {
         try "cloud-init ran to its end" sh -c "cloud-init status --wait --long; grep -q . /run/cloud-init/result.json"
         try "cloud-init read its data from the metadata service" grep -q DataSourceEc2 /run/cloud-init/status.json
-        try "the shell part ran once" is "$(grep -c '^[0-9]' /run/shell-part)" 1
-        try "it found the files of the first phase" grep -q config-was-there /run/shell-part
-        try "it ran before kubelet" grep -q kubelet-was-not-there /run/shell-part
-        try "the first phase ended before cloud-init's network stage" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(cloud_init_network)"
-        try "the first phase ended before the shell part" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(uptime_usec /run/shell-part)"
-        try "the second phase began after cloud-init's end" before "$(property cloud-final ExecMainExitTimestampMonotonic)" "$(property nodestrap-run ExecMainStartTimestampMonotonic)"
+        try "the shell script of the user data runs once" is "$(grep -c '^[0-9]' /run/shell-part)" 1
+        try "the shell script finds the files of the first phase" grep -q config-was-there /run/shell-part
+        try "the shell script runs before kubelet" grep -q kubelet-was-not-there /run/shell-part
+        try "the first phase ends before the network stage of cloud-init begins" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(cloud_init_network)"
+        try "the first phase ends before the shell script runs" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(uptime_usec /run/shell-part)"
+        try "the second phase begins after cloud-init ends" before "$(property cloud-final ExecMainExitTimestampMonotonic)" "$(property nodestrap-run ExecMainStartTimestampMonotonic)"
 }
 cloud_init_network() {                  # the unit was renamed in 24.3
         local t; t=$(property cloud-init-network ExecMainStartTimestampMonotonic)
@@ -120,15 +120,15 @@ check_two_boots() {
 setup_of() { networkctl list --no-pager --no-legend "$1" | awk '{ print $NF }'; }
 check_interfaces_first() { # UNIT… : these are active, too
         local name reached
-        try "the boot's hook ended well" is "$(property nodestrap-boot-hook Result) $(property nodestrap-boot-hook ExecMainStatus)" "success 0"
-        try "it came before the configuration phase" before "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
+        try "the boot hook succeeds" is "$(property nodestrap-boot-hook Result) $(property nodestrap-boot-hook ExecMainStatus)" "success 0"
+        try "the boot hook ends before the configuration phase begins" before "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
         for name in $(python3 veths.py names table); do
-                try "$name was set up before it ended" before "$(property "nodestrap-udev-net-manager@$name" ExecMainExitTimestampMonotonic)" "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)"
+                try "$name is set up before the boot hook ends" before "$(property "nodestrap-udev-net-manager@$name" ExecMainExitTimestampMonotonic)" "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)"
                 try "$name is configured" is "$(setup_of "$name")" configured
         done
-        try "lo is nobody's" is "$(setup_of lo)" unmanaged
-        try "networkd leaves alone what others set" sh -c "systemd-analyze cat-config systemd/networkd.conf | grep -x ManageForeignRoutes=no"
-        try "the network is online behind it" before "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)" "$(property network-online.target ActiveEnterTimestampMonotonic)"
+        try "networkd does not manage lo" is "$(setup_of lo)" unmanaged
+        try "networkd.conf has ManageForeignRoutes=no, so networkd keeps routes of others" sh -c "systemd-analyze cat-config systemd/networkd.conf | grep -x ManageForeignRoutes=no"
+        try "network-online.target is reached after the boot hook ends" before "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)" "$(property network-online.target ActiveEnterTimestampMonotonic)"
         for reached in sysinit.target basic.target paths.target network-online.target multi-user.target dbus.socket "$@"; do
                 try "$reached is active" active "$reached"
         done

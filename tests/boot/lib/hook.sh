@@ -9,7 +9,7 @@ veth() { ip link add "eth$1" address "$2" type veth peer name "p$1" && ip link s
 network() { mkdir -p $networks; printf '[Match]\nName=%s\n[Network]\nLinkLocalAddressing=no\n%s\n' "$1" "$2" >"$networks/70-eks-$1.network"; }    # network NAME LINE
 decide() { mkdir -p "$decisions"; echo "$2" >"$decisions/$1"; }
 hook() { nodestrap boot-hook "$@" 2>out/hook; is $? 0 || { cat out/hook; return 1; }; }
-# The hook says at its deadline what is missing: on a busy machine two seconds may be over before it has looked.
+# At its deadline the hook says what is missing. On a busy machine it may not have looked within two seconds, so longer ones follow.
 hook_fails() { # SENTENCE
         local span
         for span in 2s 20s 2m; do
@@ -71,7 +71,7 @@ snapshot() { # MAC : of an interface that the metadata service lists beside the 
                 "$(cat /proc/sys/kernel/random/boot_id)" "$id" "$mac" "$1" >/run/nodestrap/interfaces.json
 }
 
-# A networkd that says of its links what stands in "first", and in "second" when it is started again; its own start does not count.
+# A fake networkd, which reports the links of the file "first" and, after a restart, those of "second".
 play_networkd() {
         local d=/run/systemd/system/systemd-networkd.service.d; mkdir -p $d; systemctl stop systemd-networkd.socket systemd-networkd
         printf '[Service]\nType=simple\nExecStart=\nExecStart=/vmtest/networkd-tool serve /vmtest/said\nExecStopPost=+/bin/cp /vmtest/second /vmtest/said\n' >$d/played.conf
@@ -82,79 +82,79 @@ describe() { busctl --json=short call org.freedesktop.network1 /org/freedesktop/
 check_stuck() {
         describe | python3 -c 'import json, sys; print(json.load(sys.stdin)["data"][0])' >well; sed 's/"ConfigState":"configured"/"ConfigState":"requesting,removing"/g' well >stuck
         cp stuck first; cp well second; play_networkd
-        try "a networkd that is stuck is started again" hook
-        try "which the hook says" is "$(grep -c 'warning: .* restarting it' out/hook)/$(wc -l <out/hook)" 1/2
-        try "and is well" is "$(describe | grep -c requesting,removing)" 0
+        try "the hook succeeds if networkd is stuck" hook
+        try "the hook warns once that it restarts networkd" is "$(grep -c 'warning: .* restarting it' out/hook)/$(wc -l <out/hook)" 1/2
+        try "networkd is not stuck after the restart" is "$(describe | grep -c requesting,removing)" 0
         cp stuck second; play_networkd
-        try "of one that stays so all else counts" hook
-        try "it is started again once" is "$(grep -c 'restarting it' out/hook)/$(wc -l <out/hook)" 1/2
+        try "the hook succeeds with a networkd that stays stuck, if all else is well" hook
+        try "the hook restarts a networkd that stays stuck only once" is "$(grep -c 'restarting it' out/hook)/$(wc -l <out/hook)" 1/2
         python3 -c 'import json, sys; d = json.load(sys.stdin); ours = [i for i in d["Interfaces"] if "70-eks-" in i.get("NetworkFile", "")]
 for i in ours if sys.argv[1] == "ours" else [i for i in d["Interfaces"] if i not in ours]: i["Addresses"] = [{"ConfigSource": "DHCPv6", "Address": [32]}]
 print(json.dumps(d))' ours <well >first
         cp well second; play_networkd
-        try "a link without its router begins again, once, and counts then" hook
-        try "which the hook says, too" is "$(grep -c 'warning: .* reconfiguring this interface' out/hook)/$(wc -l <out/hook)" 2/3
-        try "with little time it counts at once" hook --timeout 2s
-        try "and nothing is begun" is "$(wc -l <out/hook)" 1
-        try "in the same process" is "$(describe | grep -c DHCPv6)" 1
+        try "the hook succeeds after it reconfigures links without a router" hook
+        try "the hook warns of each of two links that it reconfigures" is "$(grep -c 'warning: .* reconfiguring this interface' out/hook)/$(wc -l <out/hook)" 2/3
+        try "the hook with a timeout of 2 s accepts links without a router" hook --timeout 2s
+        try "the hook with a timeout of 2 s reconfigures nothing" is "$(wc -l <out/hook)" 1
+        try "the hook with a timeout of 2 s does not restart networkd" is "$(describe | grep -c DHCPv6)" 1
         rm /run/systemd/system/systemd-networkd.service.d/played.conf; systemctl stop systemd-networkd; systemctl daemon-reload; systemctl reset-failed systemd-networkd; systemctl start systemd-networkd
-        try "networkd itself is back" eventually states "configured configured unmanaged"
+        try "the real networkd configures both interfaces again" eventually states "configured configured unmanaged"
 }
 
 check_hook() {
         veth 0 "$mac"; veth 1 $second; veth 2 0a:00:00:00:00:02
         network eth0 Address=10.8.0.5/24; network eth1 DHCP=ipv4
         decide eth1 io.systemd.Network; decide eth2 cni
-        try "networkd that does not run needs no reload" reload
-        try "and is not started for one" no active systemd-networkd
-        try "the hook does not start it either" hook_fails "systemd-networkd does not list its links"
-        try "which is so afterwards" no active systemd-networkd
+        try "a reload succeeds if networkd does not run" reload
+        try "the reload does not start networkd" no active systemd-networkd
+        try "the hook fails if networkd does not run" hook_fails "systemd-networkd does not list its links"
+        try "the hook does not start networkd" no active systemd-networkd
         dhcp p1 10.9.0.5; systemctl start systemd-networkd
-        try "it waits for the address of an interface whose DHCP answers late" hook
-        try "which was asked again" eval '[ "$(grep -c "question 1" out/dhcp)" -ge 2 ]'
-        try "and has its address" has_address eth1 10.9.0.5
-        try "all are as they should be" states "configured configured unmanaged"
-        try "it says so in one line" is "$(grep -c 'The network is complete after .* Configured: eth0, eth1; all other links are unmanaged' out/hook)/$(wc -l <out/hook)" 1/1
+        try "the hook waits for an interface whose DHCP server answers late" hook
+        try "networkd sends a second DHCP request" eval '[ "$(grep -c "question 1" out/dhcp)" -ge 2 ]'
+        try "the interface has the address from DHCP" has_address eth1 10.9.0.5
+        try "eth0 and eth1 are configured, and eth2 is unmanaged" states "configured configured unmanaged"
+        try "the hook reports the complete network in one line" is "$(grep -c 'The network is complete after .* Configured: eth0, eth1; all other links are unmanaged' out/hook)/$(wc -l <out/hook)" 1/1
 
         # networkd that goes and comes back while it waits
         kill $dhcp_pid; network eth1 Address=10.9.0.6/24; ip link set p1 down
-        try "networkd reads a file again" reload
+        try "a reload succeeds after a file has changed" reload
         hook_begins; hook_is_on_the_bus; systemctl restart systemd-networkd; ip link set p1 up
-        try "it waits for a networkd that is started again" hook_ended
-        try "until that has done its work" states "configured configured unmanaged"
-        try "with the new file" has_address eth1 10.9.0.6
+        try "the hook waits for a networkd that restarts" hook_ended
+        try "networkd has configured its links when the hook ends" states "configured configured unmanaged"
+        try "networkd has read the changed file" has_address eth1 10.9.0.6
         questions_begin; systemctl kill -s STOP systemd-networkd; hook_begins
-        try "it asks a networkd that says nothing once more" eventually asked 2
-        try "and does not end" no test -e /run/hook
+        try "the hook asks again if networkd does not answer" eventually asked 2
+        try "the hook does not end while networkd does not answer" no test -e /run/hook
         systemctl kill -s CONT systemd-networkd; kill $monitor
-        try "until that answers" hook_ended
+        try "the hook ends when networkd answers" hook_ended
 
         # links that are not as they should be
         network eth2 Address=10.10.0.5/24; reload; eventually states "configured configured configured" >/dev/null
-        try "one of the CNI's that networkd has" hook_fails "eth2 (0a:00:00:00:00:02) is configured, routable by /run/systemd/network/70-eks-eth2.network, instead of unmanaged"
+        try "the hook fails if networkd manages an interface of the CNI" hook_fails "eth2 (0a:00:00:00:00:02) is configured, routable by /run/systemd/network/70-eks-eth2.network, instead of unmanaged"
         rm $networks/70-eks-eth2.network; reload
-        ip link delete eth1; veth 1 $second down; try "one without a carrier" hook_fails "eth1 ($second), decided for systemd-networkd, is configuring, no-carrier by /run/systemd/network/70-eks-eth1.network, instead of configured"
+        ip link delete eth1; veth 1 $second down; try "the hook fails if an interface has no carrier" hook_fails "eth1 ($second), decided for systemd-networkd, is configuring, no-carrier by /run/systemd/network/70-eks-eth1.network, instead of configured"
         ip link delete eth1; snapshot $second; mkdir -p "$macs"; echo '{"interface": "eth1", "manager": "io.systemd.Network"}' >"$macs/$second"
-        try "one that never comes" hook_fails "(32 ELINK) at network: eth1 ($second), decided for systemd-networkd, has not appeared"
+        try "the hook fails if an interface never appears" hook_fails "(32 ELINK) at network: eth1 ($second), decided for systemd-networkd, has not appeared"
         hook_begins; hook_is_on_the_bus; veth 1 $second
-        try "one that comes while it waits" hook_ended
-        try "is configured" states "configured configured unmanaged"
+        try "the hook waits for an interface that appears late" hook_ended
+        try "networkd configures an interface that appears late" states "configured configured unmanaged"
 
         check_stuck
 
         # early in a boot there is no bus
         no_bus; systemctl restart systemd-networkd
-        try "without a bus it knows of links" hook
+        try "the hook knows the links without a bus" hook
         ip link delete eth1; veth 1 $second down
-        try "and of those that are not ready" hook_fails "eth1 ($second), decided for systemd-networkd, is configuring, no-carrier by /run/systemd/network/70-eks-eth1.network, instead of configured"
+        try "the hook without a bus names a link that is not ready" hook_fails "eth1 ($second), decided for systemd-networkd, is configuring, no-carrier by /run/systemd/network/70-eks-eth1.network, instead of configured"
         network eth1 Address=10.9.0.7/24
         local before; before=$(id_of_networkd)
-        try "networkd reads its files again" reload
-        if [ "$1" = restarted ]; then try "being started again" no is "$(id_of_networkd)" "$before"; else try "in the same process" is "$(id_of_networkd)" "$before"; fi
-        try "and is well" active systemd-networkd
+        try "a reload succeeds without a bus" reload
+        if [ "$1" = restarted ]; then try "the reload without a bus restarts networkd" no is "$(id_of_networkd)" "$before"; else try "the reload without a bus does not restart networkd" is "$(id_of_networkd)" "$before"; fi
+        try "networkd is active after the reload without a bus" active systemd-networkd
         ip link set p1 up
-        try "the hook sees that" hook
-        try "and so do others" has_address eth1 10.9.0.7
+        try "the hook succeeds once the link has a carrier" hook
+        try "eth1 has the address of the new file" has_address eth1 10.9.0.7
 }
 
 # In a boot where sysinit.target, and with it the bus, waits for cloud-init, and that for the configuration phase (tree: hook_early).
@@ -163,10 +163,10 @@ early_second() { network eth1 Address=10.9.0.5/24; reload; }
 
 check_hook_early() {
         local ended; ended=$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)
-        try "the hook ended well" is "$(property nodestrap-boot-hook Result) $(property nodestrap-boot-hook ExecMainStatus)" "success 0"
-        try "networkd was told of the second interface" is "$(property early-second Result) $(property early-second ExecMainStatus)" "success 0"
-        try "and has configured both" in_journal 'The network is complete after .* Configured: eth0, eth1; all other links are unmanaged'
-        try "before there was a bus" before "$ended" "$(property dbus.socket ActiveEnterTimestampMonotonic)"
-        try "and before the configuration phase" before "$ended" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
+        try "the boot hook succeeds" is "$(property nodestrap-boot-hook Result) $(property nodestrap-boot-hook ExecMainStatus)" "success 0"
+        try "the unit that adds the second interface succeeds" is "$(property early-second Result) $(property early-second ExecMainStatus)" "success 0"
+        try "the boot hook reports both interfaces as configured" in_journal 'The network is complete after .* Configured: eth0, eth1; all other links are unmanaged'
+        try "the boot hook ends before the bus is there" before "$ended" "$(property dbus.socket ActiveEnterTimestampMonotonic)"
+        try "the boot hook ends before the configuration phase begins" before "$ended" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
         try "no ordering cycle was broken" no_cycle
 }

@@ -28,7 +28,7 @@ instance_new() {
         rm -rf $VPC $DECISIONS imds/lag /etc/systemd/network/* /usr/lib/systemd/network/70-eth*
         python3 interfaces.py /vmtest/imds "$@" >$TABLE || return
         mkdir -p $VPC/hold $NETWORKS; : >$VPC/seen; : >$REQUESTS
-        echo 1 | tee /proc/sys/net/ipv4/conf/{all,default}/rp_filter >/dev/null     # strict, so that it is seen who needs it loose
+        echo 1 | tee /proc/sys/net/ipv4/conf/{all,default}/rp_filter >/dev/null     # strict, so that an interface that needs it loose shows
         [ ! -d /usr/lib/nodestrap/systemd ] || cp -rT /usr/lib/nodestrap/systemd /run/systemd
         while read -r i mac _; do match_of "eth$i" "$mac"; done <$TABLE
 }
@@ -83,31 +83,31 @@ log_since() { journalctl --sync; journalctl -b -u systemd-networkd -o cat --no-p
 # check_interfaces WHOSE [INDEX…] : of those that networkd has, all that are there without INDEX
 check_interfaces() {
         local whose=$1; shift
-        try "$whose: the boot's hook ends well" boot_hook
+        try "$whose: the boot hook succeeds" boot_hook
         # shellcheck disable=SC2046 # names
-        try "$whose: networkd has configured them" states configured $(names "$@")
-        try "$whose: they are up, with MTU and addresses" veths check links "$@"
+        try "$whose: networkd has configured the interfaces" states configured $(names "$@")
+        try "$whose: the interfaces are up, with MTU and addresses" veths check links "$@"
         # shellcheck disable=SC2046 # indices
         try "$whose: routes are as computed" veths check routes $(routed "$@")
         try "$whose: rules are as computed, none for the primary interface" veths check rules "$@"
-        try "$whose: the reverse path filter is loose on secondary ones" veths check filters "$@"
-        try "$whose: what comes from an address is answered, and left through its interface" veths traffic $VPC "$@"
+        try "$whose: the reverse path filter is loose on secondary interfaces" veths check filters "$@"
+        try "$whose: each address answers, and its traffic leaves through its interface" veths traffic $VPC "$@"
 }
 # Requests of the metadata service: at most 5, and 3 for each interface that it lists; 2 more each with IPv6.
-check_requests() { try "$1: so many requests for all: $(wc -l <$REQUESTS)" requests_at_most $(($2 * $(count_of_listed) + 5)); }
+check_requests() { try "$1: the metadata service gets no more requests than allowed: $(wc -l <$REQUESTS)" requests_at_most $(($2 * $(count_of_listed) + 5)); }
 
 # check_instance N OPTION… : N interfaces come up at once
 check_instance() {
         local n=$1 each=3; shift
         [[ " $* " != *" --ipv6"* ]] || each=5
         instance_new --count "$n" "$@"
-        try "$n interfaces: all were added" instance_up
+        try "$n interfaces: udev-net-manager adds all" instance_up
         check_requests "$n interfaces" $each
         check_interfaces "$n interfaces"
-        try "$n interfaces: the decisions are kept" decided eth$((n - 1)) io.systemd.Network
+        try "$n interfaces: the decision for the last one is kept" decided eth$((n - 1)) io.systemd.Network
 }
-# A second event for each: no file is written, no interface configured again. At the first one networkd may still do
-# what it was asked for before, and no more at one of the next.
+# A second event for each: no file is written, no interface configured again. Networkd may still carry out
+# an earlier request at the first event, so a later event counts.
 quiet_again() {
         local since; since=$(cursor)
         # shellcheck disable=SC2046 # names
@@ -115,50 +115,50 @@ quiet_again() {
 }
 check_again() {
         local stamp; stamp=$(network_stamp)
-        try "$1: added again, networkd does nothing" eventually quiet_again
-        try "$1: nothing is written" diff <(echo "$stamp") <(network_stamp)
+        try "$1: networkd does nothing if the interfaces are added again" eventually quiet_again
+        try "$1: no file is written if the interfaces are added again" diff <(echo "$stamp") <(network_stamp)
 }
 # networkd starts again. The primary interface's routes are not compared: of those 252 leaves one without its metric.
 check_restart() { # WHOSE LAST
         local i others; mapfile -t others < <(seq 1 "$2")
         systemctl restart systemd-networkd; for i in 0 "${others[@]}"; do comes_to "eth$i" configured; done
         try "$1: after a restart of networkd routes are as computed" veths check routes "${others[@]}"
-        try "$1: after a restart of networkd rules are" veths check rules
-        try "$1: after a restart of networkd traffic is" veths traffic $VPC
+        try "$1: after a restart of networkd rules are as computed" veths check rules
+        try "$1: after a restart of networkd traffic leaves through the right interfaces" veths traffic $VPC
 }
 # EFA-only entries, which have no interface, disturb nothing.
 check_efa_only() {
         instance_new --cards 4 --count 8 --efa-only 4-7
-        try "beside EFA-only ones: all were added" instance_up
-        check_interfaces "beside EFA-only ones"
+        try "beside EFA-only entries: udev-net-manager adds all interfaces" instance_up
+        check_interfaces "beside EFA-only entries"
 }
 
 check_late_metadata() {
         instance_new --cards 8 --count 8
         # one is not listed, the others are on card 0 as device 0, then on no card, then where they are
         printf '404 %s 1.5 list\n=0 */device-number 1x\n=0 */network-card 1x\n404 */network-card 2x\n' "$(awk '$1 == 5 { print $2 }' $TABLE)" >imds/lag
-        try "late metadata: all were added" instance_up
+        try "late metadata: udev-net-manager adds all interfaces" instance_up
         check_interfaces "late metadata"
         # rounds of 0.5 s, and each asks for what is not complete
-        try "late metadata: so many requests for all: $(wc -l <$REQUESTS)" requests_at_most $((5 * 8 * 3 + 10))
+        try "late metadata: the metadata service gets no more requests than allowed: $(wc -l <$REQUESTS)" requests_at_most $((5 * 8 * 3 + 10))
 }
 check_late_primary() {
         local hook
         instance_new --cards 2 --count 2
         : >$VPC/hold/eth0
-        try "a primary interface without an address yet: all were added" instance_up
+        try "udev-net-manager adds a primary interface without an address" instance_up
         comes_to eth1 configured
         $HOOK >out/late-hook 2>&1 & hook=$!
-        try "it is not configured" comes_to eth0 configuring
-        try "the hook waits for it" kill -0 $hook
+        try "a primary interface without an address is not configured" comes_to eth0 configuring
+        try "the boot hook waits for the primary interface" kill -0 $hook
         rm $VPC/hold/eth0
         wait $hook
-        try "it ends well when there is an address" is $? 0
+        try "the boot hook succeeds when the primary interface has an address" is $? 0
         check_interfaces "a late primary interface"
 }
 check_only_ipv6() {
         instance_new --cards 2 --count 2 --ipv6-only
-        try "IPv6 alone: both were added" instance_up
+        try "IPv6 alone: udev-net-manager adds both interfaces" instance_up
         check_interfaces "IPv6 alone"
 }
 
@@ -172,29 +172,29 @@ cni_has() { ip -o -4 address show dev eth2 | awk '{ print $2, $4 }'; ip -o link 
 check_cni() {
         local had
         instance_new --cards 3 --count 3 --prefixes 1 --addresses 2
-        try "few interfaces: two come with the instance" instance_up 0 1
+        try "udev-net-manager adds two interfaces that come with the instance" instance_up 0 1
         : >$REQUESTS; mkdir -p /run/nodeadm; : >/run/nodeadm/init       # the run phase has begun
         links 2
-        try "the CNI attaches another: added" add eth2
-        try "it is the CNI's" decided eth2 cni
-        try "the metadata service was not asked for it" requests_at_most 0
-        try "the CNI sets it up" cni_sets eth2 10.11.0.20
+        try "udev-net-manager adds an interface that the CNI attaches" add eth2
+        try "udev-net-manager decides that the new interface belongs to the CNI" decided eth2 cni
+        try "udev-net-manager sends no request for the interface of the CNI" requests_at_most 0
+        try "the CNI sets up its interface" cni_sets eth2 10.11.0.20
         had=$(cni_has)
-        try "it is unmanaged" states unmanaged eth2
-        try "the boot's hook ends well beside it" boot_hook
+        try "the interface of the CNI is unmanaged" states unmanaged eth2
+        try "the boot hook succeeds beside an interface of the CNI" boot_hook
         networkctl reload
-        try "after a reload the CNI's routes, rules and addresses are there" is "$(cni_has)" "$had"
+        try "after a reload the routes, rules and addresses of the CNI are there" is "$(cni_has)" "$had"
         systemctl restart systemd-networkd; comes_to eth0 configured; comes_to eth1 configured
-        try "after a restart of networkd, too" is "$(cni_has)" "$had"
-        try "it is still unmanaged" states unmanaged eth2
-        try "the others are configured" states configured eth0 eth1
-        try "with routes as computed" veths check routes 1
-        try "and traffic" veths traffic $VPC 0 1
+        try "after a restart of networkd the routes, rules and addresses of the CNI are there" is "$(cni_has)" "$had"
+        try "after a restart of networkd the interface of the CNI is unmanaged" states unmanaged eth2
+        try "after a restart of networkd the other interfaces are configured" states configured eth0 eth1
+        try "after a restart of networkd the other interfaces have routes as computed" veths check routes 1
+        try "after a restart of networkd the traffic of the other interfaces is right" veths traffic $VPC 0 1
 
         machine_stops
-        try "after a reboot: added" instance_up
-        try "after a reboot: it is the CNI's" comes_to eth2 unmanaged
-        try "after a reboot: nobody has given it an address" is "$(ip -o address show dev eth2 scope global)$(ip -4 route show table all dev eth2 type unicast)" ''
+        try "after a reboot: udev-net-manager adds all interfaces" instance_up
+        try "after a reboot: the interface of the CNI is unmanaged" comes_to eth2 unmanaged
+        try "after a reboot: the interface of the CNI has no address and no route" is "$(ip -o address show dev eth2 scope global)$(ip -4 route show table all dev eth2 type unicast)" ''
         check_interfaces "after a reboot" 0 1
 }
 alias_is_there() { ip -o address show dev eth1 | grep ' 10.11.0.99/32 ' || { ip address show dev eth1; return 1; }; }
@@ -202,8 +202,8 @@ check_drop_ins() {
         instance_new --cards 2 --count 2
         mkdir -p /usr/lib/systemd/network/70-eth1.network.d
         printf '[Network]\nAddress=10.11.0.99/32\n' >/usr/lib/systemd/network/70-eth1.network.d/alias.conf
-        try "an image with settings of its own: both were added" instance_up
-        try "they hold" eventually alias_is_there
+        try "settings of the image: udev-net-manager adds both interfaces" instance_up
+        try "networkd heeds an address in a drop-in of the image" eventually alias_is_there
         check_interfaces "settings of the image"
 }
 has_default() { local routes; routes=$(ip route show table "$2"); grep "^default.* dev $1 " <<<"$routes" || { echo "$routes"; return 1; }; }     # has_default NAME TABLE
@@ -211,16 +211,16 @@ check_renamed() {
         local mac table; read -r mac table < <(awk '$1 == 1 { print $2, 10000 + 100 * $3 + $4 }' $TABLE)
         ip link set eth1 down; ip link set eth1 name ens9; match_of ens9 "$mac"
         mkdir -p /run/nodeadm; : >/run/nodeadm/init
-        try "renamed: added" add ens9
-        try "renamed: its decision went with it" decided ens9 io.systemd.Network
-        try "renamed: its file has the new name alone" is "$(cd $NETWORKS && ls -d 70-eks-e*.network)" "$(printf '70-eks-%s.network\n' ens9 eth0)"
-        try "renamed: networkd configures it" eventually has_default ens9 "$table"
+        try "udev-net-manager adds a renamed interface" add ens9
+        try "a renamed interface keeps its decision" decided ens9 io.systemd.Network
+        try "a renamed interface has a .network file of its new name only" is "$(cd $NETWORKS && ls -d 70-eks-e*.network)" "$(printf '70-eks-%s.network\n' ens9 eth0)"
+        try "networkd configures a renamed interface" eventually has_default ens9 "$table"
 }
 check_removed() { # NAME
         ip link delete "$1"
-        try "$1 is gone: removed" remove "$1"
-        try "its files are gone" is "$(find $NETWORKS -name "*eks-$1*")" ''
-        try "so are its rules" is "$(ip rule | grep -c '^32765:')" 0
-        try "its decision stays" decided "$1" io.systemd.Network
-        try "another time nothing is there to remove" remove "$1"
+        try "udev-net-manager removes $1, which is gone" remove "$1"
+        try "no file of $1 is left" is "$(find $NETWORKS -name "*eks-$1*")" ''
+        try "no rule of an interface is left" is "$(ip rule | grep -c '^32765:')" 0
+        try "the decision for $1 stays" decided "$1" io.systemd.Network
+        try "a second removal of $1 succeeds" remove "$1"
 }

@@ -22,68 +22,68 @@ check_import() {
         mkdir -p /etc/eks calls; systemctl start containerd
         # shellcheck disable=SC2016 # that script's
         printf '#!/bin/sh\necho "$4" >>calls/list; exec /usr/bin/ctr "$@"\n' >calls/ctr; chmod 755 calls/ctr
-        try "an AMI without the archive, whose containerd has no such image, gets a warning" warns import
-        try "nothing is pinned then" ends unchanged pin
+        try "import-image warns if the AMI has no archive and containerd has no image" warns import
+        try "pin-image changes nothing if containerd has no image" ends unchanged pin
         archive $archive $image
         # shellcheck disable=SC2016 # that script's
         mkdir -p failing; printf '#!/bin/sh\n[ -e once ] || [ "$4" != import ] || { : >once; exit 1; }; exec /usr/bin/ctr "$@"\n' >failing/ctr; chmod 755 failing/ctr
-        try "an import that fails is a failure" fails 50 "$archive cannot be imported" import $archive /vmtest/failing:/usr/bin:/bin
-        try "nothing was imported so far" is "$(names)" ""
-        try "another run imports what is missing" ends "done" import $archive /vmtest/failing:/usr/bin:/bin
-        try "containerd has it" is "$(names)" $image
-        try "it is not pinned yet" no pinned $image
-        try "is pinned" ends "done" pin
-        try "as ctr says" pinned $image
-        try "what is there is not imported again" ends unchanged import
-        try "and what is pinned not pinned again" ends unchanged pin
+        try "import-image fails if the import fails" fails 50 "$archive cannot be imported" import $archive /vmtest/failing:/usr/bin:/bin
+        try "a failed import leaves no image" is "$(names)" ""
+        try "another run imports the missing image" ends "done" import $archive /vmtest/failing:/usr/bin:/bin
+        try "containerd has the imported image" is "$(names)" $image
+        try "the imported image is not pinned yet" no pinned $image
+        try "pin-image pins the image" ends "done" pin
+        try "ctr shows the pinned image" pinned $image
+        try "import-image does not import an image that is there" ends unchanged import
+        try "pin-image does not pin a pinned image again" ends unchanged pin
         forget; rm -f calls/list
-        try "a blank store gets it, too" ends "done" import $archive /vmtest/calls:/usr/bin:/bin
-        try "by one call" is "$(cat calls/list)" import
-        try "the next run asks" ends unchanged import $archive /vmtest/calls:/usr/bin:/bin
-        try "once" is "$(xargs <calls/list)" "import ls"
+        try "import-image imports the image into a blank store" ends "done" import $archive /vmtest/calls:/usr/bin:/bin
+        try "import-image into a blank store runs ctr once" is "$(cat calls/list)" import
+        try "import-image changes nothing in the next run" ends unchanged import $archive /vmtest/calls:/usr/bin:/bin
+        try "import-image in the next run calls ctr once more, for the list" is "$(xargs <calls/list)" "import ls"
         printf '#!/bin/sh\n[ "$4" != label ] && exec /usr/bin/ctr "$@"\n' >failing/ctr
-        try "a pin that fails" fails 50 "the image $image cannot be pinned, so kubelet may remove it" pin "" /vmtest/failing:/usr/bin:/bin
-        try "without an archive nothing is missed then" sh -c "mv $archive kept.tar"
-        try "and nobody warned" ends unchanged import
-        try "not even of it" no grep -F no-sandbox-archive outcome
+        try "pin-image fails if the image cannot be pinned" fails 50 "the image $image cannot be pinned, so kubelet may remove it" pin "" /vmtest/failing:/usr/bin:/bin
+        try "the archive is moved away" sh -c "mv $archive kept.tar"
+        try "import-image without an archive succeeds if the image is there" ends unchanged import
+        try "import-image without an archive does not warn if the image is there" no grep -F no-sandbox-archive outcome
         mv /run/containerd/containerd.sock /run/other.sock
-        try "a containerd that listens elsewhere does not answer" warns import
-        try "and is asked there" ends unchanged import $archive "$PATH" socket=/run/other.sock
-        try "also to pin it" ends "done" pin socket=/run/other.sock
+        try "import-image warns if containerd listens on another socket" warns import
+        try "import-image with that socket finds the image" ends unchanged import $archive "$PATH" socket=/run/other.sock
+        try "pin-image with that socket pins the image" ends "done" pin socket=/run/other.sock
         mv /run/other.sock /run/containerd/containerd.sock
         forget
         archive bare.tar "${image%:*}"
-        try "an archive of the name without a tag" ends "done" import /vmtest/bare.tar
-        try "gives the name with it" ctr_images check name==$image
+        try "import-image imports an archive whose name has no tag" ends "done" import /vmtest/bare.tar
+        try "the image of an archive without a tag gets the name with the tag" ctr_images check name==$image
         forget; ctr_images import bare.tar >/dev/null
-        try "an image that is there without a tag" is "$(names)" "${image%:*}"
-        try "is given it, whether there is an archive or not" ends "done" import
-        try "once" ends unchanged import
+        try "an image without a tag is in the store" is "$(names)" "${image%:*}"
+        try "import-image gives that image the name with the tag, without an archive" ends "done" import
+        try "import-image gives the name with the tag only once" ends unchanged import
         forget
         archive other.tar localhost/other:1
-        try "an archive with another image is a failure that says so" fails 50 "lacks the image $image" import /vmtest/other.tar
+        try "import-image fails if the archive lacks the image" fails 50 "lacks the image $image" import /vmtest/other.tar
         head -c 700 kept.tar >torn.tar
-        try "so is one that is cut off" fails 50 "/vmtest/torn.tar cannot be imported" import /vmtest/torn.tar
-        try "one that is something else" fails 50 "/etc/os-release cannot be imported" import /etc/os-release
-        try "and one that is a directory" fails 50 "/etc/eks cannot be imported" import /etc/eks
-        try "an image without ctr" fails 50 "ctr is missing; the image needs containerd" import /vmtest/kept.tar /nowhere
-        try "without the archive, too, is only warned of" warns import $archive /nowhere
+        try "import-image fails if the archive is cut off" fails 50 "/vmtest/torn.tar cannot be imported" import /vmtest/torn.tar
+        try "import-image fails if the archive is another kind of file" fails 50 "/etc/os-release cannot be imported" import /etc/os-release
+        try "import-image fails if the archive is a directory" fails 50 "/etc/eks cannot be imported" import /etc/eks
+        try "import-image fails if ctr is missing" fails 50 "ctr is missing; the image needs containerd" import /vmtest/kept.tar /nowhere
+        try "import-image without archive and ctr only warns" warns import $archive /nowhere
         mv kept.tar $archive
         mkdir -p hanging; printf '#!/bin/sh\nexec sleep 1000\n' >hanging/ctr; chmod 755 hanging/ctr
-        try "a ctr that hangs" fails 51 "ctr --namespace k8s.io images ls " import $archive /vmtest/hanging:/usr/bin:/bin deadline=2s
+        try "import-image fails if ctr hangs" fails 51 "ctr --namespace k8s.io images ls " import $archive /vmtest/hanging:/usr/bin:/bin deadline=2s
 }
 
 check_import_for_soci() {
-        try "what the default snapshotter has" sh -c "ctr --namespace k8s.io images import $archive >/dev/null; ctr --namespace k8s.io images check name==$image | grep -E 'complete.* true'"
-        try "SOCI does not have" sh -c "ctr --namespace k8s.io images check --snapshotter native name==$image | grep -E 'complete.* false'"
-        try "without the archive that is a warning" warns soci /nowhere.tar
-        try "with it, it is imported" ends "done" soci
-        try "SOCI has it" sh -c "ctr --namespace k8s.io images check --snapshotter native name==$image | grep -E 'complete.* true'"
-        try "under that name" sh -c "ctr --namespace k8s.io images ls -q | grep -x $image"
-        try "what is there is not imported again" ends unchanged soci
+        try "the default snapshotter has the image" sh -c "ctr --namespace k8s.io images import $archive >/dev/null; ctr --namespace k8s.io images check name==$image | grep -E 'complete.* true'"
+        try "the snapshotter in place of SOCI does not have the image" sh -c "ctr --namespace k8s.io images check --snapshotter native name==$image | grep -E 'complete.* false'"
+        try "import-image for SOCI warns without an archive" warns soci /nowhere.tar
+        try "import-image for SOCI imports the archive" ends "done" soci
+        try "the snapshotter in place of SOCI has the image after the import" sh -c "ctr --namespace k8s.io images check --snapshotter native name==$image | grep -E 'complete.* true'"
+        try "the image for SOCI has the configured name" sh -c "ctr --namespace k8s.io images ls -q | grep -x $image"
+        try "import-image for SOCI does not import an image that is there" ends unchanged soci
         forget
         snapshotter=soci
-        try "a SOCI that is not there fails the step" fails 50 "$archive cannot be imported for the snapshotter soci" soci
+        try "import-image fails if SOCI is not there" fails 50 "$archive cannot be imported for the snapshotter soci" soci
         systemctl stop containerd
-        try "so does a containerd that does not run" fails 50 "containerd cannot tell if it has the image $image: ctr exited with status 1" import
+        try "import-image fails if containerd does not run" fails 50 "containerd cannot tell if it has the image $image: ctr exited with status 1" import
 }
