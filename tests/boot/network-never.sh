@@ -10,14 +10,14 @@
 . /vmtest/guest.sh
 
 of_hook() { property nodestrap-boot-hook "$1"; }
-try "the hook failed as it should" is "$(of_hook Result) $(of_hook ExecMainStatus)" "exit-code 32"
+try "the boot hook fails with exit status 32" is "$(of_hook Result) $(of_hook ExecMainStatus)" "exit-code 32"
 for name in eth8 eth9; do
-        try "it names $name" in_journal "$name \(0a:00:00:00:00:0.\) is not ready: its unit still runs; see journalctl -u nodestrap-udev-net-manager@$name"
-        try "whose unit has been tried again since the hook began" before "$(of_hook ExecMainStartTimestampMonotonic)" "$(property nodestrap-udev-net-manager@$name ExecMainStartTimestampMonotonic)"
+        try "the boot hook names $name as not ready" in_journal "$name \(0a:00:00:00:00:0.\) is not ready: its unit still runs; see journalctl -u nodestrap-udev-net-manager@$name"
+        try "systemd has retried the unit of $name since the boot hook began" before "$(of_hook ExecMainStartTimestampMonotonic)" "$(property nodestrap-udev-net-manager@$name ExecMainStartTimestampMonotonic)"
 done
 for name in eth0 eth1; do try "$name is configured" is "$(setup_of $name)" configured; done
-try "the configuration phase came behind the hook" before "$(of_hook ExecMainExitTimestampMonotonic)" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
-try "and succeeded" exited nodestrap-config 0
-try "the node's daemons are there" active kubelet
+try "the configuration phase begins after the boot hook ends" before "$(of_hook ExecMainExitTimestampMonotonic)" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
+try "the configuration phase succeeds" exited nodestrap-config 0
+try "kubelet is active" active kubelet
 
 finish

@@ -6,7 +6,7 @@
 # vpc: --cards 2 --count 2
 # tree: enabled hook_enabled vpc resolved
 # console: NODESTRAP verdict=ok
-# The same with cloud-init 22.4 and systemd 252, whose networkd reads its files again only when asked over D-Bus.
+# network-order.sh with cloud-init 22.4 and systemd 252, whose networkd reads its files again only when asked over D-Bus.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

@@ -15,26 +15,26 @@ units() { systemctl is-active nodestrap-udev-net-manager@eth0 nodestrap-udev-net
 # Directories too: what is taken away and written again has another time, and so has its directory.
 stamp() { find /run/systemd/network -name 99-default.link.d -prune -o -printf '%p %i %T@ %s\n' | sort; }
 if [ ! -e out/report ]; then
-        try "both interfaces have their unit" is "$(units)" "active active"
-        try "another target is isolated" systemctl isolate multi-user.target
-        try "coldplug among them, to its end" systemctl start coldplug
-        try "they still have" is "$(units)" "active active"
+        try "the unit of each interface is active" is "$(units)" "active active"
+        try "systemd isolates another target" systemctl isolate multi-user.target
+        try "coldplug runs to its end after the change of target" systemctl start coldplug
+        try "the unit of each interface is active after the change of target" is "$(units)" "active active"
         stamp >out/stamp
-        try "there are files of theirs" grep -q 70-eks-eth1.network out/stamp
+        try "eth1 has a .network file" grep -q 70-eks-eth1.network out/stamp
         for name in eth0 eth1; do
-                try "a unit that is stopped by hand" systemctl stop nodestrap-udev-net-manager@$name
-                try "stays so" is "$(property nodestrap-udev-net-manager@$name ActiveState)" inactive
-                try "and takes nothing away" is "$(stamp)" "$(cat out/stamp)"
-                try "started again it changes nothing" systemctl start nodestrap-udev-net-manager@$name
-                try "all is as it was" is "$(stamp)" "$(cat out/stamp)"
+                try "systemd stops the unit of $name" systemctl stop nodestrap-udev-net-manager@$name
+                try "the unit of $name stays inactive after a stop" is "$(property nodestrap-udev-net-manager@$name ActiveState)" inactive
+                try "a stop of the unit of $name removes no file" is "$(stamp)" "$(cat out/stamp)"
+                try "systemd starts the unit of $name again" systemctl start nodestrap-udev-net-manager@$name
+                try "another start of the unit of $name changes no file" is "$(stamp)" "$(cat out/stamp)"
         done
         [ "$bad" = 0 ] || finish
         cp out/stdout out/report; systemctl soft-reboot; exec tail -f /dev/null
 fi
 cat out/report
-try "after a soft reboot: the files are those of before" is "$(stamp)" "$(cat out/stamp)"
+try "after a soft reboot the .network files are those from before it" is "$(stamp)" "$(cat out/stamp)"
 check_interfaces_first
-try "both interfaces have their unit again" is "$(units)" "active active"
+try "after a soft reboot the unit of each interface is active" is "$(units)" "active active"
 try "no ordering cycle was broken" no_cycle
 
 finish

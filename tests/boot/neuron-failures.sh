@@ -26,14 +26,14 @@ fails 33 ENEURON 'the kernel module neuron cannot be loaded' "a driver that is l
 
 power_on trn2; mv "$dep" /root/dep; mv /etc/systemd/system/neuron-package-install.service /root/
 try "an image without the driver: the node comes up" node_starts
-try "kubelet starts, and whoever brings the driver can" kubelet_saw 'gpus=0 neuron=0'
-try "it is said" grep -q 'this image has no AWS Neuron driver .*: 16 Neuron devices are not set up' /run/nodestrap/status.json
-try "nothing was loaded" never 'module(-refused)? neuron'
+try "an image without the driver: kubelet starts and sees no Neuron device" kubelet_saw 'gpus=0 neuron=0'
+try "an image without the driver: status.json says that 16 Neuron devices are not set up" grep -q 'this image has no AWS Neuron driver .*: 16 Neuron devices are not set up' /run/nodestrap/status.json
+try "an image without the driver: nodestrap does not try to load it" never 'module(-refused)? neuron'
 mv /root/dep "$dep"; mv /root/neuron-package-install.service /etc/systemd/system/
 
 power_on trn2; modprobe neuron
 try "a driver that is loaded already: the node comes up" node_starts
-try "and is not loaded again" once 'module neuron'
-try "kubelet sees them all" kubelet_saw 'gpus=0 neuron=16'
+try "a driver that is loaded already: nodestrap does not load it again" once 'module neuron'
+try "a driver that is loaded already: kubelet sees all 16 devices" kubelet_saw 'gpus=0 neuron=16'
 
 finish

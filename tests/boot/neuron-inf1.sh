@@ -6,12 +6,12 @@
 # tree: enabled gpu containerd_version
 # console: NODESTRAP verdict=ok
 # An inf1.6xlarge with the same image. A unit removes the driver and builds an older one, which the devices want
-# (awslabs/amazon-eks-ami#2579). To load a driver meanwhile is to load the wrong one.
+# (awslabs/amazon-eks-ami#2579). A driver that is loaded before then is the wrong one.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
 check_gpu_node neuron-removed neuron-2.21-installed 'module neuron$' 'kubelet gpus=0 neuron=4'
-try "the driver was loaded once, when it was the right one" once 'module neuron'
+try "the driver is loaded once" once 'module neuron'
 
 finish

@@ -13,8 +13,8 @@
 . /vmtest/gpu.sh
 
 check_gpu_node 'module neuron$' 'kubelet gpus=0 neuron=16'
-try "EFA came before kubelet" in_order 'module efa' kubelet
-try "the driver was loaded once" once 'module neuron'
-try "nothing of NVIDIA's was touched" never 'module nvidia|nvidia-smi|cdi-'
+try "the efa module is loaded before kubelet starts" in_order 'module efa' kubelet
+try "the driver is loaded once" once 'module neuron'
+try "no NVIDIA module is loaded, and no NVIDIA program runs" never 'module nvidia|nvidia-smi|cdi-'
 
 finish

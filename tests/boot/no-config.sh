@@ -11,7 +11,7 @@
 try "the configuration phase exits with 10" exited nodestrap-config 10
 try "kubelet was not started, although it is enabled" never_started
 try "containerd was not started, although it is enabled" is "$(property containerd ActiveState)" inactive
-try "nothing was written" no test -e /etc/kubernetes/kubelet/config.json
-try "wait says so at once" wait_is_told "10 ENOCONFIG at "
+try "nodestrap writes no kubelet configuration" no test -e /etc/kubernetes/kubelet/config.json
+try "nodestrap wait fails at once with ENOCONFIG" wait_is_told "10 ENOCONFIG at "
 
 finish

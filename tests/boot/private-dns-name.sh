@@ -9,7 +9,7 @@
 
 export AWS_ENDPOINT_URL_EC2=http://127.0.0.1:8101
 check_node
-try "kubelet was given a name" grep -zq -- '--hostname-override=ip-10-' /run/recording-kubelet/argv
-try "EC2 was asked once in the first phase" is "$(grep -c DescribeInstances out/ec2.log)" 2
+try "kubelet gets a host name" grep -zq -- '--hostname-override=ip-10-' /run/recording-kubelet/argv
+try "EC2 gets two requests in all" is "$(grep -c DescribeInstances out/ec2.log)" 2
 
 finish

@@ -3,7 +3,7 @@
 # run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # tree: enabled
-# The rights of the inits of the three units while they work, by the kernel, and of the loaded units with all drop-ins, by systemd. The lock
+# Rights of init in three units: the kernel shows them while init works, systemd those of the loaded units with all drop-ins. The lock
 # of another init holds each phase. tests/check/protections.sh compares the files.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
@@ -27,9 +27,9 @@ exposed() { systemd-analyze security --no-pager --threshold="$2" "$1.service" | 
 held() { # UNIT EXPOSURE CAPABILITY…
         local unit=$1 exposure=$2; shift 2
         try "$unit waits for the lock" eventually waits "$unit"
-        try "$unit: its init has the capabilities that it needs, and no other" has "$unit" "$@"
-        try "$unit: it can gain none, and its system calls are filtered" filtered "$unit"
-        try "$unit: its exposure, as loaded, is $exposure at most" exposed "$unit" "$exposure"
+        try "$unit: init has the capabilities that it needs, and no others" has "$unit" "$@"
+        try "$unit: init can gain no privileges, and its system calls are filtered" filtered "$unit"
+        try "$unit: the exposure of the loaded unit is $exposure at most" exposed "$unit" "$exposure"
 }
 locked() { exec 8>/run/nodestrap/lock 9>/run/nodestrap/devices.lock; flock 8; flock 9; }
 unlocked() { exec 8>&- 9>&-; }
@@ -43,5 +43,5 @@ locked; systemctl start --no-block nodestrap-devices nodestrap-run
 held nodestrap-devices 56 0 1 3 4 12 16 19 21 24 27 34
 held nodestrap-run 58 0 1 3 4 12 16 19 21 24 27 31 34
 unlocked
-for unit in config devices run; do try "nodestrap-$unit ends well behind it" eventually active nodestrap-$unit; done
+for unit in config devices run; do try "nodestrap-$unit succeeds when the lock is free" eventually active nodestrap-$unit; done
 finish

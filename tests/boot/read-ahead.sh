@@ -3,8 +3,8 @@
 # run: nsboot.sh -S trixie -d 0
 # imds: imds-m5 conf/examples/plain-proxy.userdata
 # tree: enabled
-# nodestrap-read-ahead.service runs beside the phases, and ends by itself, with what its unit allows it. Nothing waits for it: a boot in which
-# it hangs or fails is as good, and masked it does nothing. See tests/check/read-ahead.sh for what it reads, and when.
+# nodestrap-read-ahead.service runs beside the phases with the rights of its unit, and ends by itself. Nothing waits for it: a boot
+# succeeds even if it hangs, fails or is masked. See tests/check/read-ahead.sh for what it reads, and when.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
@@ -16,26 +16,26 @@ instead() { mkdir -p $D && printf '[Service]\nExecStart=\nExecStart=%s\n' "$1" >
 
 check_node
 try "read-ahead ends" eventually ended
-try "well" is "$(property $UNIT Result) $(property $UNIT ExecMainStatus)" "success 0"
-try "it began before the first phase had ended" before "$(property $UNIT ExecMainStartTimestampMonotonic)" "$(property nodestrap-config ExecMainExitTimestampMonotonic)"
-try "its report is there" ended_by 'done|kubelet|time'
-try "the journal has it" in_journal 'MiB read ahead in .*, .* MiB were in memory already; ended by: (done|kubelet|time)$'
-try "status has it" sh -c "nodestrap status --long | grep '^read ahead: [0-9]* MiB from the disk, [0-9]* MiB were in memory already$'"
-try "no unit comes after it" is "$(property $UNIT Before)" shutdown.target
-try "once kubelet may start, it is skipped" again
-try "without a word of failure" is "$(property $UNIT ConditionResult) $(property $UNIT ActiveState)" "no inactive"
+try "read-ahead succeeds" is "$(property $UNIT Result) $(property $UNIT ExecMainStatus)" "success 0"
+try "read-ahead begins before the first phase ends" before "$(property $UNIT ExecMainStartTimestampMonotonic)" "$(property nodestrap-config ExecMainExitTimestampMonotonic)"
+try "read-ahead writes a report" ended_by 'done|kubelet|time'
+try "the journal has the report of read-ahead" in_journal 'MiB read ahead in .*, .* MiB were in memory already; ended by: (done|kubelet|time)$'
+try "status has the report of read-ahead" sh -c "nodestrap status --long | grep '^read ahead: [0-9]* MiB from the disk, [0-9]* MiB were in memory already$'"
+try "no unit but shutdown.target is ordered after read-ahead" is "$(property $UNIT Before)" shutdown.target
+try "a start of read-ahead succeeds once kubelet may start" again
+try "systemd skips read-ahead once kubelet may start" is "$(property $UNIT ConditionResult) $(property $UNIT ActiveState)" "no inactive"
 
 rm /run/nodestrap/kubelet-may-start
-try "by hand it runs again" again
-try "and ends" eventually ended
-try "with all of it in memory" ended_by 'done|time'
+try "read-ahead starts by hand before kubelet may start" again
+try "the second read-ahead ends" eventually ended
+try "the second read-ahead ends because all is read or its time is over" ended_by 'done|time'
 instead /bin/false
-try "one that fails" again
-try "is a unit that failed" eventually failed $UNIT
+try "systemd starts a read-ahead that fails" again
+try "a read-ahead that fails is a failed unit" eventually failed $UNIT
 instead '/bin/sleep infinity'
-try "one that hangs has started anyway" again
-try "and is stopped with all others" systemctl stop $UNIT
+try "systemd starts a read-ahead that hangs and does not wait for it" again
+try "systemd stops a read-ahead that hangs" systemctl stop $UNIT
 rm -r $D; systemctl daemon-reload; systemctl reset-failed $UNIT
-try "masked" systemctl mask --runtime $UNIT
-try "it keeps no phase from its start" systemctl restart nodestrap-config
+try "systemd masks read-ahead" systemctl mask --runtime $UNIT
+try "the configuration phase starts with a masked read-ahead" systemctl restart nodestrap-config
 finish

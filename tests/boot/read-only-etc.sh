@@ -13,6 +13,6 @@ try "nodestrap-config.service failed" failed nodestrap-config
 try "the run phase did not run" is "$(property nodestrap-run ExecMainStartTimestampMonotonic)" 0
 try "kubelet was not started" never_started
 try "containerd was not started, although it is enabled" is "$(property containerd ActiveState)" inactive
-try "the root cause names a file and why" in_journal 'failed \(40 EFILE\).*/etc/.*[Rr]ead-only'
+try "the message names a file below /etc and the read-only file system" in_journal 'failed \(40 EFILE\).*/etc/.*[Rr]ead-only'
 
 finish

@@ -14,9 +14,9 @@
 try "the configuration phase exits with 11" exited nodestrap-config 11
 try "kubelet was not started, although it is enabled" never_started
 try "containerd was not started, although it is enabled" is "$(property containerd ActiveState)" inactive
-try "nothing was written" no test -e /etc/kubernetes/kubelet/config.json
-try "no serial was kept" no test -e /var/lib/nodestrap/serials.json
-try "config verify says the same" sh -c "nodestrap config verify 2>out/verify; [ \$? = 11 ] && grep -F '(11 ESIGNATURE) at verify: user-data: was changed' out/verify"
-try "wait says so at once" wait_is_told "11 ESIGNATURE at "
+try "nodestrap writes no kubelet configuration" no test -e /etc/kubernetes/kubelet/config.json
+try "nodestrap keeps no serial" no test -e /var/lib/nodestrap/serials.json
+try "config verify fails with the same message" sh -c "nodestrap config verify 2>out/verify; [ \$? = 11 ] && grep -F '(11 ESIGNATURE) at verify: user-data: was changed' out/verify"
+try "nodestrap wait fails at once with ESIGNATURE" wait_is_told "11 ESIGNATURE at "
 
 finish

@@ -15,18 +15,18 @@ masked() { install -d $D && ln -s /dev/null $D/00-nodestrap-slice.conf && system
 own() { printf '[Service]\nSlice=own.slice\n' >$D/05-own.conf && systemctl daemon-reload; }
 
 check_node
-try "without the drop-in" masked
+try "systemd masks the drop-in of nodestrap" masked
 check_second_run
-try "containerd stays where it is" runs_in /runtime.slice/containerd.service containerd
-try "until it is restarted" systemctl restart containerd
-try "in the slice of every other service" runs_in /system.slice/containerd.service containerd
-try "the drop-in comes, as with an upgrade" sh -c "rm $D/00-nodestrap-slice.conf && systemctl daemon-reload"
+try "containerd stays in runtime.slice after the drop-in is masked" runs_in /runtime.slice/containerd.service containerd
+try "containerd restarts without the drop-in" systemctl restart containerd
+try "containerd runs in system.slice without the drop-in" runs_in /system.slice/containerd.service containerd
+try "the drop-in comes back, as in an upgrade" sh -c "rm $D/00-nodestrap-slice.conf && systemctl daemon-reload"
 check_second_run
-try "containerd runs on where it is" runs_in /system.slice/containerd.service containerd
-try "and is to go to kubelet's" is "$(property containerd Slice)" runtime.slice
-try "a drop-in of one's own" own
-try "is heeded" systemctl restart containerd
-try "it wins" runs_in /own.slice/containerd.service containerd
+try "containerd stays in system.slice until its next start" runs_in /system.slice/containerd.service containerd
+try "containerd is to go to runtime.slice at its next start" is "$(property containerd Slice)" runtime.slice
+try "systemd loads a drop-in of the user" own
+try "containerd restarts with the drop-in of the user" systemctl restart containerd
+try "containerd runs in the slice of the user" runs_in /own.slice/containerd.service containerd
 check_second_run
 
 finish

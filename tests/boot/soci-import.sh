@@ -15,11 +15,11 @@ image=localhost/kubernetes/pause:latest
 status_has() { grep -F "$1" /run/nodestrap/status.json; }
 kept_down() {
         try "nodestrap-run.service failed" failed nodestrap-run
-        try "with the code of a command" exited nodestrap-run 50
+        try "nodestrap-run.service exits with 50" exited nodestrap-run 50
         try "the verdict names the step" in_journal 'NODESTRAP verdict=failed code=ECOMMAND step=import-image:/etc/eks/pause.tar'
         try "the journal has the command to try" in_journal '/etc/eks/pause.tar cannot be imported for the snapshotter soci; .*try `ctr --namespace k8s.io images import --snapshotter soci'
         try "containerd runs" active containerd
-        try "behind SOCI" sh -c "systemctl show -P Requires containerd | grep -w soci-snapshotter.service"
+        try "containerd.service requires SOCI" sh -c "systemctl show -P Requires containerd | grep -w soci-snapshotter.service"
         try "kubelet was never started" never_started
 }
 if [ "$VMTEST_BOOT" = 1 ]; then
@@ -30,8 +30,8 @@ if [ "$VMTEST_BOOT" = 1 ]; then
 fi
 cat out/first
 try "without the archive: nodestrap-run.service is active" active nodestrap-run
-try "without the archive: a warning" status_has no-sandbox-archive
-try "that says what will happen" in_journal "containerd does not have the image $image where SOCI finds it, so no pod starts here"
+try "without the archive: status.json has a warning" status_has no-sandbox-archive
+try "without the archive: the journal says that no pod starts" in_journal "containerd does not have the image $image where SOCI finds it, so no pod starts here"
 try "without the archive: kubelet is active" active kubelet
 
 finish

@@ -22,12 +22,12 @@ check() { # WORDS SKIPPED
         try "$1containerd is active" active containerd
         try "$1kubelet is active" active kubelet
         for unit in containerd kubelet; do
-                try "$1$unit was too early by itself" skipped $unit "$2"
+                try "$1systemd skips the first start of $unit, which is too early" skipped $unit "$2"
         done
-        try "$1the run phase has said so" test -e /run/nodestrap/mounts-ready -a -e /run/nodestrap/kubelet-may-start
+        try "$1the run phase has left mounts-ready and kubelet-may-start" test -e /run/nodestrap/mounts-ready -a -e /run/nodestrap/kubelet-may-start
         try "$1no ordering cycle was broken" no_cycle
-        try "$1the state that kubelet would end at is gone" test ! -e $STATE
-        try "$1init has said so" is "$(journalctl -b -o cat -u nodestrap-run | grep -c "removed $STATE of an earlier boot: it has another policy")" "$2"
+        try "$1init has removed the state that kubelet refuses" test ! -e $STATE
+        try "$1the journal has the removal of that state $2 times" is "$(journalctl -b -o cat -u nodestrap-run | grep -c "removed $STATE of an earlier boot: it has another policy")" "$2"
 }
 
 if [ ! -e out/first ]; then
@@ -39,13 +39,13 @@ if [ ! -e out/first ]; then
 fi
 cat out/first
 check 'after a soft reboot: ' 2
-try "the marker of the run phase is this userspace's" is "$(find /run/nodeadm/init -mmin -30)" /run/nodeadm/init
+try "the run phase has renewed its marker in this userspace" is "$(find /run/nodeadm/init -mmin -30)" /run/nodeadm/init
 printf %s "$LEFT" >$STATE
 try "a second init succeeds" sh -c "nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json 2>out/second-init"
-try "and changes nothing" python3 compare.py unchanged /run/nodestrap/status.json
-try "also of the state beside a kubelet that runs" is "$(cat $STATE)" "$LEFT"
-try "a plan shows that it stays" sh -c "nodestrap plan $(sources) | grep -E 'forget-state +/var/lib/kubelet +[[]keep[]]'"
-try "it stays beside a kubelet that runs before its turn" stays takes_its_turn_away
-try "and beside one that has stopped" stays stops
+try "the second init changes nothing" python3 compare.py unchanged /run/nodestrap/status.json
+try "the second init keeps the state beside a kubelet that runs" is "$(cat $STATE)" "$LEFT"
+try "a plan shows that the state stays" sh -c "nodestrap plan $(sources) | grep -E 'forget-state +/var/lib/kubelet +[[]keep[]]'"
+try "init keeps the state beside a kubelet that runs before its turn" stays takes_its_turn_away
+try "init keeps the state beside a kubelet that has stopped" stays stops
 
 finish

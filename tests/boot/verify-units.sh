@@ -4,7 +4,7 @@
 # networkd, resolved and containerd are enabled, a unit behind the network holds basic.target, and others are ordered as in the GPU images
 # of EKS. Controls show that the check would see the cycle. Then the rights of each, in tenths of the exposure by `systemd-analyze
 # security`. The limit is a tenth more than systemd 252 counts, which counts up to 0.2 more than 257.
-# That is a sum; the settings one by one are compared in tests/check/protections.sh, and what the kernel holds in tests/boot/protections.sh.
+# The exposure is a sum. tests/check/protections.sh compares the settings one by one, tests/boot/protections.sh what the kernel holds.
 set -u; top=$(realpath "$(dirname "$0")/../.."); tools=$top/tests/tools; count=0 bad=0
 report() { count=$((count + 1)); if [ "$1" = 0 ]; then echo "ok $count - $2"; else bad=1; echo "not ok $count - $2"; sed 's/^/# /' <<<"$3"; fi; }
 W=$(mktemp -d); trap 'umount "$W"/*/m 2>/dev/null; rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
@@ -58,23 +58,23 @@ for suite in bookworm trixie; do
         prepare $suite "$root" || { echo "1..0 # SKIP no overlay filesystem"; exit 0; }
         out=$(verify "$W/$suite/m"); rc=$?
         report $rc "$suite: systemd-analyze verify succeeds" "$out"
-        ! grep -qE 'cycle|Unknown|Failed|not found|Ignoring|not executable' <<<"$out"; report $? "$suite: it has nothing to say" "$out"
+        ! grep -qE 'cycle|Unknown|Failed|not found|Ignoring|not executable' <<<"$out"; report $? "$suite: systemd-analyze verify prints no warning" "$out"
         unit=$W/$suite/m/usr/lib/systemd/system; ln -s nodestrap-udev-net-manager@.service "$unit/nodestrap-udev-net-manager@eth0.service"
         while read -r level name; do
                 out=$(exposed "$W/$suite/m" "$level" "$name.service"); report $? "$suite: the exposure of $name is $level at most" "$out"
         done <<<$'41 nodestrap-config\n56 nodestrap-devices\n58 nodestrap-run\n39 nodestrap-boot-hook\n35 nodestrap-network-settings\n40 nodestrap-udev-net-manager@eth0\n32 nodestrap-joined\n32 nodestrap-event\n32 nodestrap-power\n22 nodestrap-trim\n31 nodestrap-read-ahead'
         sed '/^CapabilityBoundingSet/d' "$unit/nodestrap-run.service" >"$unit/control.service"; out=$(exposed "$W/$suite/m" 58 control.service)
-        [ $? != 0 ]; report $? "$suite: control: with all capabilities nodestrap-run is above that" "$out"; rm "$unit/control.service" "$unit/nodestrap-udev-net-manager@eth0.service"
+        [ $? != 0 ]; report $? "$suite: control: the exposure of nodestrap-run with all capabilities is above the limit" "$out"; rm "$unit/control.service" "$unit/nodestrap-udev-net-manager@eth0.service"
         for generation in 1 2 3; do
                 gpu_units_$generation "$W/$suite/m"; out=$(verify "$W/$suite/m")
-                report $? "$suite: with the units of a GPU image, generation $generation" "$out"
-                ! grep -qE 'cycle|Unknown|Failed|not found|Ignoring|not executable' <<<"$out"; report $? "$suite: it has nothing to say, generation $generation" "$out"
-                [ "$(chroot "$W/$suite/m" systemd-analyze verify --man=no nvidia-fabricmanager.service nvidia-imex.service 2>&1)" = "" ]; report $? "$suite: nor have fabric manager's and IMEX's, generation $generation" "$out"
+                report $? "$suite: systemd-analyze verify succeeds with the units of a GPU image, generation $generation" "$out"
+                ! grep -qE 'cycle|Unknown|Failed|not found|Ignoring|not executable' <<<"$out"; report $? "$suite: systemd-analyze verify prints no warning for the units of a GPU image, generation $generation" "$out"
+                [ "$(chroot "$W/$suite/m" systemd-analyze verify --man=no nvidia-fabricmanager.service nvidia-imex.service 2>&1)" = "" ]; report $? "$suite: systemd-analyze verify prints nothing for fabric manager and IMEX, generation $generation" "$out"
         done
         out=$(chroot "$W/$suite/m" systemd-analyze verify --man=no nvidia-cdi-refresh.service nvidia-cdi-refresh.path 2>&1)
-        [ "$out" = "" ]; report $? "$suite: nor have those of the toolkit" "$out"
+        [ "$out" = "" ]; report $? "$suite: systemd-analyze verify prints nothing for the units of the toolkit" "$out"
         unit=$W/$suite/m/usr/lib/systemd/system/nvidia-setup.service; cp "$unit" "$W/saved"; sed -i '/^RefuseManualStart/a Before=nodestrap-config.service' "$unit"
-        out=$(verify "$W/$suite/m"); grep -q 'ordering cycle' <<<"$out"; report $? "$suite: control: the driver's unit before nodestrap-config is a cycle" "$out"; cp "$W/saved" "$unit"
+        out=$(verify "$W/$suite/m"); grep -q 'ordering cycle' <<<"$out"; report $? "$suite: control: the driver unit before nodestrap-config is a cycle" "$out"; cp "$W/saved" "$unit"
         for control in boot-hook config run joined; do    # the same units with default dependencies
                 unit=$W/$suite/m/usr/lib/systemd/system/nodestrap-$control.service; cp "$unit" "$W/saved"; sed -i '/^DefaultDependencies/d' "$unit"
                 out=$(verify "$W/$suite/m"); grep -q 'ordering cycle' <<<"$out"; report $? "$suite: control: nodestrap-$control with default dependencies is a cycle" "$out"

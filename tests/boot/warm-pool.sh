@@ -23,25 +23,25 @@ waits() { nodestrap wait --timeout 5m 2>out/wait && tail -1 out/wait | grep -F "
 in_the_pool() {
         try "nodestrap-run.service is active" active nodestrap-run
         try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend)" ''
-        try "the boot is over" is "$(cat out/state)" running
+        try "systemd says that the boot is over" is "$(cat out/state)" running
         try "containerd runs" active containerd
         try "kubelet was never started" never_started
-        try "the verdict is well" is "$(status verdict code exit step)" "ok OK 0 check-pool:warm-pool"
-        try "status says what comes" is "$(nodestrap status | head -1)" "ok: $SAYS"
-        try "the unit that waits for the node has ended well" eventually ended
-        try "wait ends at once, and well" waits
-        try "the cluster was asked for nothing" asked
-        try "and there is nothing to send" no test -e /run/nodestrap/events
+        try "the verdict is ok, with the step of the warm pool" is "$(status verdict code exit step)" "ok OK 0 check-pool:warm-pool"
+        try "status says that the node joins at its next start" is "$(nodestrap status | head -1)" "ok: $SAYS"
+        try "the unit that waits for the node succeeds" eventually ended
+        try "nodestrap wait succeeds at once" waits
+        try "nodestrap asks the cluster for nothing" asked
+        try "nodestrap has no event to send" no test -e /run/nodestrap/events
         systemctl start kubelet
-        try "a person who starts kubelet starts none" never_started
+        try "systemd does not start kubelet by hand in the pool" never_started
         spec net.ipv4.no_such_setting
-        try "a device that fails is a failure here, too" no again
-        try "with its code" is "$(status verdict code)" "failed ESYSCTL"
-        try "kubelet was not started with a taint" never_started
-        try "and nothing remembers one" no test -e /var/lib/nodestrap/tainted
+        try "init fails in the pool if a device fails" no again
+        try "the verdict in the pool has the code of the failure" is "$(status verdict code)" "failed ESYSCTL"
+        try "kubelet is not started with a taint in the pool" never_started
+        try "nodestrap records no taint in the pool" no test -e /var/lib/nodestrap/tainted
         spec net.ipv4.ip_forward
-        try "after the repair" again
-        try "the instance is prepared" is "$(status verdict step)" "ok check-pool:warm-pool"
+        try "init succeeds in the pool after the repair" again
+        try "the instance is prepared after the repair" is "$(status verdict step)" "ok check-pool:warm-pool"
 }
 if [ "$VMTEST_BOOT" = 1 ]; then
         in_the_pool >out/first
@@ -51,14 +51,14 @@ if [ "$VMTEST_BOOT" = 1 ]; then
 fi
 cat out/first
 try "in service: nodestrap-run.service is active" active nodestrap-run
-try "the verdict is well" is "$(status verdict code exit step)" "ok OK 0 None"
-try "kubelet runs" active kubelet
-try "it was started once" starts 1
-try "without a taint" no grep -q unhealthy /run/recording-kubelet/argv
-try "the unit that waits for the node is at work" active nodestrap-joined
-try "status has no word of the pool" sh -c "! nodestrap status | grep 'warm pool'"
+try "in service: the verdict is ok" is "$(status verdict code exit step)" "ok OK 0 None"
+try "in service: kubelet is active" active kubelet
+try "in service: kubelet was started once" starts 1
+try "in service: kubelet has no taint" no grep -q unhealthy /run/recording-kubelet/argv
+try "in service: the unit that waits for the node is active" active nodestrap-joined
+try "in service: status does not mention the warm pool" sh -c "! nodestrap status | grep 'warm pool'"
 printf Warmed:Stopped >$STATE
 kubelet=$(property kubelet MainPID)
-try "a scale-in puts the instance back: a run" again
-try "leaves kubelet alone" is "$(property kubelet MainPID)" "$kubelet"
+try "init succeeds after a scale-in puts the instance back into the pool" again
+try "init does not restart kubelet after a scale-in" is "$(property kubelet MainPID)" "$kubelet"
 finish
