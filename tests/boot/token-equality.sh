@@ -27,9 +27,9 @@ for region in us-west-2 ap-southeast-7 cn-north-1 us-gov-west-1 us-iso-east-1 us
         try_same "in $region" "${keys[@]}" -- --cluster-name demo --region $region
         case $region in us-iso*|eu-iso*) continue;; esac        # this CLI knows of no IPv6 there yet
         for endpoint in FIPS DUALSTACK; do
-                try_same "$endpoint endpoint in $region" "${keys[@]}" AWS_REGION=$region AWS_USE_${endpoint}_ENDPOINT=true -- --cluster-name demo
+                try_same "with the $endpoint endpoint in $region" "${keys[@]}" AWS_REGION=$region AWS_USE_${endpoint}_ENDPOINT=true -- --cluster-name demo
         done
-        try_same "FIPS endpoint with IPv6 in $region" "${keys[@]}" AWS_REGION=$region AWS_USE_FIPS_ENDPOINT=true AWS_USE_DUALSTACK_ENDPOINT=True -- --cluster-name demo
+        try_same "with the FIPS endpoint and IPv6 in $region" "${keys[@]}" AWS_REGION=$region AWS_USE_FIPS_ENDPOINT=true AWS_USE_DUALSTACK_ENDPOINT=True -- --cluster-name demo
 done
 try_same "with a FIPS endpoint where there is none" "${keys[@]}" AWS_REGION=eu-west-1 AWS_USE_FIPS_ENDPOINT=true -- --cluster-name demo
 try_same "with a FIPS setting that is not a truth value" "${keys[@]}" AWS_REGION=us-west-2 AWS_USE_FIPS_ENDPOINT=1 AWS_USE_DUALSTACK_ENDPOINT=yes -- --cluster-name demo

@@ -33,7 +33,7 @@ in_the_pool() {
         try "nodestrap asks the cluster for nothing" asked
         try "nodestrap has no event to send" no test -e /run/nodestrap/events
         systemctl start kubelet
-        try "systemd does not start kubelet by hand in the pool" never_started
+        try "a start of kubelet by hand does nothing in the pool" never_started
         spec net.ipv4.no_such_setting
         try "init fails in the pool if a device fails" no again
         try "the verdict in the pool has the code of the failure" is "$(status verdict code)" "failed ESYSCTL"

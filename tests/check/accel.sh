@@ -33,44 +33,44 @@ says() {
 starts() { local n; n=$(wc -l <"$tmp/starts"); [ "$n" = "$1" ] || { echo "started $n times, want $1"; false; }; }
 
 fakes <<<'printf "nodestrap-guest\r\n" >>"$console"; exec sleep 600'
-ok 'KVM where its guest says the word' says kvm
-ok 'under KVM' grep -q -- '-accel kvm -cpu host' "$tmp/starts"
-ok 'the decision holds' says kvm
-ok 'without another start' starts 1
+ok 'vmboot.sh chooses KVM if its guest says the word' says kvm
+ok 'vmboot.sh starts the guest under KVM' grep -q -- '-accel kvm -cpu host' "$tmp/starts"
+ok 'vmboot.sh keeps its decision' says kvm
+ok 'vmboot.sh keeps its decision without another start' starts 1
 echo 'QEMU emulator version 10.0.2' >"$tmp/version"
-ok 'another QEMU is asked again' says kvm
-ok 'by a start' starts 2
+ok 'vmboot.sh decides again for another QEMU' says kvm
+ok 'vmboot.sh starts another QEMU once to decide' starts 2
 sed -i '1s/^[^ ]*/another-boot/' "$tmp/cache/accel"
-ok 'after a start of this machine it is asked again' says kvm
-ok 'by one more' starts 3
+ok 'vmboot.sh decides again after a start of this machine' says kvm
+ok 'vmboot.sh starts QEMU once more after a start of this machine' starts 3
 fakes <<<'printf "nodestrap-guest\n" >>"$console"'
-ok 'a word that comes at the very end counts' says kvm
+ok 'a word that comes just before the guest ends counts' says kvm
 fakes <<<'printf "nodestrap-guest\r\n" >>"$console"; exec sleep 600'
 at_once() { local i; for i in 1 2 3 4; do accel >"$tmp/once.$i" & done; wait; [ "$(sort -u "$tmp"/once.*)" = kvm ]; }
-ok 'four ask at once' at_once
-ok 'and one boot answers' starts 1
+ok 'four vmboot.sh in parallel choose KVM' at_once
+ok 'four vmboot.sh in parallel start one guest' starts 1
 
 fakes <<<'exec sleep 600'
-ok 'TCG where the guest hangs' says tcg 'KVM starts no guest here: the guest says nothing for 10 s; guests run under TCG'
-ok 'it is said once' says tcg
-ok 'and QEMU is gone' eval '! pgrep -f "accel kvm.*$tmp/kernel"'
+ok 'vmboot.sh chooses TCG if the guest hangs' says tcg 'KVM starts no guest here: the guest says nothing for 10 s; guests run under TCG'
+ok 'vmboot.sh does not repeat its message about the guest that hangs' says tcg
+ok 'vmboot.sh leaves no QEMU whose guest hangs' eval '! pgrep -f "accel kvm.*$tmp/kernel"'
 fakes <<<'echo "[    0.000000] Command line: rdinit=/bin/busybox -- echo nodestrap-guest" >>"$console"; exit 1'
-ok 'the command line of a kernel is not the word' says tcg 'QEMU ends without a word'
+ok 'the command line of a kernel is not the word of the guest' says tcg 'QEMU ends without a word'
 fakes <<<'echo "qemu: error: failed to set MSR 0x10a" >&2; kill -ABRT $$'
-ok 'TCG where QEMU dies' says tcg 'KVM starts no guest here: qemu: error: failed to set MSR 0x10a; guests run under TCG'
+ok 'vmboot.sh chooses TCG if QEMU dies' says tcg 'KVM starts no guest here: qemu: error: failed to set MSR 0x10a; guests run under TCG'
 rm "$tmp/cache/accel"; accel >/dev/null
-ok 'with one line' eval '[ "$(wc -l <"$tmp/err")" = 1 ]'
+ok 'vmboot.sh has one line about a QEMU that dies' eval '[ "$(wc -l <"$tmp/err")" = 1 ]'
 for why in 'No such file or directory' 'Permission denied'; do
         fakes <<<"echo 'Could not access KVM kernel module: $why' >&2; exit 1"
-        ok "TCG without a /dev/kvm: $why" says tcg "KVM starts no guest here: Could not access KVM kernel module: $why"
+        ok "vmboot.sh chooses TCG without a /dev/kvm: $why" says tcg "KVM starts no guest here: Could not access KVM kernel module: $why"
 done
 for word in tcg kvm; do
         fakes <<<'exit 1'
-        ok "NODESTRAP_TEST_ACCEL=$word" eval "[ \"\$(NODESTRAP_TEST_ACCEL=$word accel)\" = $word ]"
-        ok 'nothing is tried' starts 0
+        ok "NODESTRAP_TEST_ACCEL=$word decides" eval "[ \"\$(NODESTRAP_TEST_ACCEL=$word accel)\" = $word ]"
+        ok 'vmboot.sh starts no guest if NODESTRAP_TEST_ACCEL decides' starts 0
 done
 wrong() { NODESTRAP_TEST_ACCEL=xen accel; [ $? = 2 ] && grep 'set tcg or kvm, or unset it' "$tmp/err"; }
-ok 'another word is refused' wrong
+ok 'vmboot.sh refuses another word in NODESTRAP_TEST_ACCEL' wrong
 
 # ---- the real QEMU, where /dev/kvm is not there or is a file ----
 hidden() { # COMMAND : what the namespace does to /dev/kvm
@@ -80,11 +80,11 @@ hidden() { # COMMAND : what the namespace does to /dev/kvm
 if ! command -v qemu-system-x86_64 >/dev/null; then skip 'the real QEMU' 'no qemu-system-x86_64 here'
 elif ! unshare -m --propagation private true 2>/dev/null; then skip 'the real QEMU' 'no mount namespace here'
 else
-        ok 'the real QEMU without a /dev/kvm' hidden "mount -t tmpfs none /dev && mknod /dev/null c 1 3 && mknod /dev/urandom c 1 9"
-        [ ! -e /dev/kvm ] || ok 'the real QEMU with one that is a file' hidden "mount --bind $tmp/initrd /dev/kvm"
+        ok 'vmboot.sh chooses TCG if the real QEMU has no /dev/kvm' hidden "mount -t tmpfs none /dev && mknod /dev/null c 1 3 && mknod /dev/urandom c 1 9"
+        [ ! -e /dev/kvm ] || ok 'vmboot.sh chooses TCG if the real QEMU has a /dev/kvm that is a file' hidden "mount --bind $tmp/initrd /dev/kvm"
 fi
 
-# ---- what ends before it begins ----
+# ---- a cache that cannot be made ----
 no_cache() { NODESTRAP_TEST_CACHE=$tmp/kernel/none "$tools/vmboot.sh" --accel "$tmp/kernel" "$tmp/initrd" 2>"$tmp/err"; [ $? = 99 ] && grep 'cannot be written; set NODESTRAP_TEST_CACHE' "$tmp/err"; }
-ok 'a cache that cannot be made' no_cache
+ok 'vmboot.sh fails if it cannot make its cache' no_cache
 done_testing

@@ -21,7 +21,7 @@ plan_case() { # NAME RESULT: fills RESULT as expected/ is
         fi
         (cd "$1" && exec "$nodestrap" plan -c file://userdata "${root[@]}" "${options[@]}" --write-to "$tree") >"$2/plan" 2>"$2/stderr"
         echo $? >"$2/exit"
-        sed -i '$s/sha256:[0-9a-f]*$/sha256:…/' "$2/plan"       # plans.sh is about ids; here one would say of every change only that it is one
+        sed -i '$s/sha256:[0-9a-f]*$/sha256:…/' "$2/plan"       # plans.sh tests ids; here the id would differ with every other difference
         grep -qx plan "$1/shows" || rm "$2/plan"
         while read -r file; do
                 [ "$file" = plan ] || [ ! -e "$tree/$file" ] || install -D -m 0644 "$tree/$file" "$2/files/$file"

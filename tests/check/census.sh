@@ -65,12 +65,12 @@ while read -r fixture class gpus switches efa disks nodes known; do
         mapfile -t E < <(functions 1D0F:EFA.)
         mapfile -t D < <(stores)
         ok "$fixture: $gpus GPUs, class $class, nothing is missing" whole "$class" "$gpus"
-        [ "$gpus" = 0 ] || ok "$fixture: each of ${#G[@]} GPUs is missed" without EGPUMISSING "$(knows gpu)" "${G[@]}"
-        ok "$fixture: it has $switches ways to switches, and as many GPUs and EFA devices as it should" test "${#S[@]} ${#G[@]} ${#E[@]}" = "$switches $gpus $efa"
-        [ "$switches" = 0 ] || ok "$fixture: each switch is missed" without ENVSWITCH "$(knows switch)" "${S[@]}"
-        ok "$fixture: each of ${#E[@]} EFA devices is missed" without EEFA "$(knows efa)" "${E[@]}"
-        ok "$fixture: each of ${#D[@]} instance stores is missed" without EDISKS unknown "${D[@]}"
-        [ "$nodes" = 0 ] || ok "$fixture: each of $nodes NUMA nodes is missed" without ENUMA unknown "$root"/sys/devices/system/node/node[01]
+        [ "$gpus" = 0 ] || ok "$fixture: nodestrap reports a missing GPU, for each of ${#G[@]}" without EGPUMISSING "$(knows gpu)" "${G[@]}"
+        ok "$fixture: the fixture has $switches ways to switches, all $gpus GPUs and all $efa EFA devices" test "${#S[@]} ${#G[@]} ${#E[@]}" = "$switches $gpus $efa"
+        [ "$switches" = 0 ] || ok "$fixture: nodestrap reports a missing switch, for each" without ENVSWITCH "$(knows switch)" "${S[@]}"
+        ok "$fixture: nodestrap reports a missing EFA device, for each of ${#E[@]}" without EEFA "$(knows efa)" "${E[@]}"
+        ok "$fixture: nodestrap reports a missing instance store, for each of ${#D[@]}" without EDISKS unknown "${D[@]}"
+        [ "$nodes" = 0 ] || ok "$fixture: nodestrap reports a missing NUMA node, for each of $nodes" without ENUMA unknown "$root"/sys/devices/system/node/node[01]
 done <<'END'
 p4d-24xlarge  nvswitch 8 6 4  0 2 gpu efa
 p4de-24xlarge nvswitch 8 6 2  0 2 gpu
@@ -90,113 +90,113 @@ trn2          none     0 0 16 0 0
 END
 fresh g6-xlarge; ask_for 0 0
 ok 'g6-xlarge: class single, nothing is missing' whole single 1
-ok 'g6-xlarge: its only GPU is missed' without EGPUMISSING unknown "$pci/0000:31:00.0"
+ok 'g6-xlarge: nodestrap reports its only GPU if it is missing' without EGPUMISSING unknown "$pci/0000:31:00.0"
 fresh m5-large; ask_for 0 0
 ok 'm5-large: no class, nothing is missing' whole none 0
 
 fresh p6-b200; ask_for 8 0; whole nvlink5 8
 functions '10DE:.*|15B3:.*' | xargs rm -r
 nothing_left() { facts && [ "$(missing | cut -c-33)" = $'EGPUMISSING 8 of 8 GPUs are missi\nENVSWITCH 2 of 2 ConnectX functio' ]; }
-ok 'p6-b200: without any GPU or switch it still is one' nothing_left
+ok 'p6-b200: nodestrap reports all GPUs and all switches if all are missing' nothing_left
 
 fresh trn2; ask_for 0 0; whole none 0
 mapfile -t N < <(functions 1D0F:7364)
 sixteen() { [ ${#N[@]} = 16 ] && without ENEURON unknown "${N[@]}"; }
-ok 'trn2: each of sixteen Neuron devices is missed' sixteen
+ok 'trn2: nodestrap reports a missing Neuron device, for each of sixteen' sixteen
 told() { without ENEURON unknown "${N[0]}" && grep -q '"unused-device-missing"' "$tmp/plan" && ! grep -q '"load-module:neuron"' "$tmp/plan" && grep -q '"no-driver"' "$tmp/plan"; }
-ok 'trn2: without a driver in the image that is only told' told
+ok 'trn2: a missing device is a warning if the image has no driver' told
 driver() { install -D -m 644 /dev/stdin "$root/lib/modules/$(cat "$root/proc/sys/kernel/osrelease")/modules.dep" <<<'kernel/extra/neuron.ko.xz:'; facts && id >"$tmp/id" && without ENEURON unknown "${N[0]}" && grep -q '"missing-device"' "$tmp/plan" && grep -q '"load-module:neuron"' "$tmp/plan"; }
-ok 'trn2: with one it is missed' driver
+ok 'trn2: a missing device is a failure if the image has a driver' driver
 
 # ---- devices and type that contradict each other ----
-doubted() { # CLASS WORDS: the class is the type's, the first that is missed is what makes it so, and why
+doubted() { # CLASS WORDS: the class is that of the type, and the first shortfall is EGPUCLASS, with these words
         facts && [ "$(fact class)" = "$1" ] && [[ $(missing) = "EGPUCLASS "* ]] && missing | head -1 | grep -qF -- "$2" || { fact class; missing; false; }
 }
 classed() { facts && [ "$(fact class)" = "$1" ] && ! missing | grep -F EGPUCLASS; }
 
 fresh p5-48xlarge; ask_for 0 0
 functions 10DE:22A3 | xargs rm -r
-ok 'eight H100 without a switch are not eight single ones' doubted nvswitch 'the PCI bus has no NVIDIA bridge of class 0680'
+ok 'eight H100 without a switch keep class nvswitch and give EGPUCLASS' doubted nvswitch 'the PCI bus has no NVIDIA bridge of class 0680'
 four() { missing | grep -qF 'ENVSWITCH 4 of 4 NVSwitches are missing (p5.48xlarge): none is present'; }
-ok 'and the switches are missed' four
+ok 'eight H100 without a switch lack four NVSwitches' four
 type_is p5.4xlarge
-ok 'but a p5.4xlarge has none' classed single
+ok 'H100 without a switch on a p5.4xlarge are of class single' classed single
 type_is x9.48xlarge
-ok 'also on a type that nobody knows' doubted nvswitch 'a machine of 8 h100 should have GPUs behind NVSwitches'
+ok 'eight H100 without a switch on an unknown type give EGPUCLASS' doubted nvswitch 'a machine of 8 h100 should have GPUs behind NVSwitches'
 rm -r "$pci"/0000:{53,64,75,86}:00.0
-ok 'but of four of them nobody knows' classed single
+ok 'four H100 without a switch on an unknown type are of class single' classed single
 
 fresh p6-b200; ask_for 0 0
 for slot in 73 74; do echo 'SMDL=other' >"$pci/0000:$slot:00.0/vpd"; done
-ok 'eight B200 whose ConnectX are others' doubted nvlink5 'no ConnectX function (15b3) has SW_MNG'
+ok 'eight B200 with other ConnectX functions give EGPUCLASS' doubted nvlink5 'no ConnectX function (15b3) has SW_MNG'
 rm "$pci"/0000:7{3,4}:00.0/vpd
-decided() { # WORDS: that is only a warning, by the type and by how many they are
+decided() { # WORDS: that is only a warning, since type and number of functions decide
         classed nvlink5 && [ -z "$(missing)$(fact doubt)" ] && fact unread | grep -qF -- "$1" && grep -q '"switches-unread"' "$tmp/plan" || { fact doubt; fact unread; false; }
 }
-ok 'that have no vital product data is decided by the type' decided '0000:73:00.0/vpd cannot be read: No such file or directory; as p6-b200.48xlarge has 2 functions 15b3:1021'
+ok 'eight B200 without vital product data get their class from the type' decided '0000:73:00.0/vpd cannot be read: No such file or directory; as p6-b200.48xlarge has 2 functions 15b3:1021'
 type_is x9.48xlarge
-ok 'and for a whole board of a type that nobody knows' decided 'as a machine of 8 b200 has 2 functions'
+ok 'eight B200 without vital product data get their class from their number on an unknown type' decided 'as a machine of 8 b200 has 2 functions'
 rm -r "$pci"/0000:{51,52,62,63}:00.0
-ok 'but not for half a board' classed single
+ok 'four B200 without vital product data on an unknown type are of class single' classed single
 fresh p6-b200; ask_for 0 0; rm "$pci"/0000:7{3,4}:00.0/vpd
 sed -i s/PCI_CLASS=20700/PCI_CLASS=20000/ "$pci/0000:74:00.0/uevent"
-ok 'and not where one of them is an Ethernet card' doubted nvlink5 '0000:73:00.0/vpd cannot be read'
+ok 'eight B200 with an Ethernet card among the ConnectX functions give EGPUCLASS' doubted nvlink5 '0000:73:00.0/vpd cannot be read'
 sed -i s/PCI_CLASS=20000/PCI_CLASS=20700/ "$pci/0000:74:00.0/uevent"
 type_is p5.4xlarge
-ok 'nor against a type without switches' classed single
+ok 'B200 on a type without switches are of class single' classed single
 type_is p6-b200.48xlarge
 mkdir "$pci"/0000:7{3,4}:00.0/vpd
-ok 'such as cannot be read is no other' decided '0000:73:00.0/vpd cannot be read: Is a directory'
+ok 'vital product data that cannot be read leaves the class to the type' decided '0000:73:00.0/vpd cannot be read: Is a directory'
 rmdir "$pci"/0000:7{3,4}:00.0/vpd; mkfifo "$pci"/0000:7{3,4}:00.0/vpd
-ok 'nor such as is empty' decided '0000:73:00.0/vpd cannot be read: No data available'
+ok 'vital product data that is empty leaves the class to the type' decided '0000:73:00.0/vpd cannot be read: No data available'
 silent() { sleep infinity >"$pci/0000:73:00.0/vpd" & local pid=$!; exec 7<>"$pci/0000:74:00.0/vpd"; decided "$@"; local r=$?; exec 7>&-; kill $pid; return $r; }
-ok 'nor such as does not come' silent 'cannot be read: Resource temporarily unavailable'
+ok 'vital product data that does not come leaves the class to the type' silent 'cannot be read: Resource temporarily unavailable'
 rm "$pci"/0000:7{3,4}:00.0/vpd
 { head -c 61 /dev/zero; echo SW_MNG; } >"$pci/0000:73:00.0/vpd"
-ok 'one way to the switches is enough to know the class, wherever its mark stands' classed nvlink5
+ok 'one way to the switches decides the class, wherever its mark is in the data' classed nvlink5
 { head -c 32768 /dev/zero; echo SW_MNG; } >"$pci/0000:73:00.0/vpd"
-ok 'but not behind the end of the data' doubted nvlink5 '0000:74:00.0/vpd cannot be read'
+ok 'a mark behind the end of the vital product data does not count' doubted nvlink5 '0000:74:00.0/vpd cannot be read'
 functions 15B3:.... | xargs rm -r
-ok 'and with no ConnectX at all' doubted nvlink5 'the PCI bus has no ConnectX function (15b3)'
+ok 'eight B200 without ConnectX give EGPUCLASS' doubted nvlink5 'the PCI bus has no ConnectX function (15b3)'
 type_is x9.48xlarge
-ok 'also on a type that nobody knows' doubted nvlink5 'a machine of 8 b200'
+ok 'eight B200 without ConnectX on an unknown type give EGPUCLASS' doubted nvlink5 'a machine of 8 b200'
 
 fresh p6e-gb300; ask_for 0 0
 type_is x9.48xlarge
-ok 'a tray is one by its GPUs' classed tray
+ok 'GPUs of a tray make a tray on an unknown type' classed tray
 sed -i 's/31C2/2335/' "$pci"/*/uevent
 type_is p6e-gb300.36xlarge
-ok 'GPUs of another kind are doubted' doubted tray 'one of the two is wrong'
+ok 'GPUs of another kind on a tray type give EGPUCLASS' doubted tray 'one of the two is wrong'
 fresh g5; ask_for 0 0
 printf 'PCI_CLASS=68000\nPCI_ID=10DE:22A3\n' >"$pci/0000:00:05.0/uevent"
-ok 'as is a switch where none should be' doubted single 'its devices show GPUs behind NVSwitches'
+ok 'a switch on a type without switches gives EGPUCLASS' doubted single 'its devices show GPUs behind NVSwitches'
 fresh trn2; ask_for 0 0
 printf 'PCI_CLASS=30200\nPCI_ID=10DE:2330\n' >"$pci/0000:10:00.0/uevent"
-ok 'and a GPU where none should be' doubted none 'should have no NVIDIA GPU'
+ok 'a GPU on a type without GPUs gives EGPUCLASS' doubted none 'should have no NVIDIA GPU'
 
-# ---- what is asked for ----
+# ---- numbers in the configuration ----
 fresh p4d-24xlarge; ask_for 8 0
 some() { facts && missing | grep -qF "$1" || { missing; false; }; }
-ok 'as many EFA devices as the configuration says' some 'EEFA 4 of 8 EFA devices are missing (spec.instance.network.efa.expectedDevices): present: 0000:10:1b.0, 0000:20:1b.0, 0000:90:1b.0, 0000:a0:1b.0;'
+ok 'nodestrap expects as many EFA devices as the configuration says' some 'EEFA 4 of 8 EFA devices are missing (spec.instance.network.efa.expectedDevices): present: 0000:10:1b.0, 0000:20:1b.0, 0000:90:1b.0, 0000:a0:1b.0;'
 sed -i 's/{expectedDevices/{mode: "off", expectedDevices/' "$root/userdata"
 nothing() { facts && [ -z "$(missing)" ]; }
-ok 'but none where EFA is off' nothing
+ok 'nodestrap expects no EFA devices if EFA is off' nothing
 ask_for 0 9
-ok 'and as many disks' some 'EDISKS 1 of 9 instance stores is missing (spec.instance.localStorage.expectedDisks): present: nvme1n1 (AWS1Anvme1n1), '
+ok 'nodestrap expects as many disks as the configuration says' some 'EDISKS 1 of 9 instance stores is missing (spec.instance.localStorage.expectedDisks): present: nvme1n1 (AWS1Anvme1n1), '
 ask_for 0 7
-ok 'fewer than there are are enough' nothing
+ok 'more disks than the configuration says are enough' nothing
 rm -r "$root"/sys/block/nvme[12]n1
-ok 'until they are too few' some 'EDISKS 1 of 7'
+ok 'nodestrap reports fewer disks than the configuration says' some 'EDISKS 1 of 7'
 sed -i 's/{expectedDisks/{strategy: RAID0, expectedDisks/' "$root/userdata"
-ok 'storage that uses the disks judges for itself' nothing
+ok 'the census does not count disks if a storage strategy uses them' nothing
 
 # ---- /etc/default/mig ----
 mig() { [ "$(fact migDefault)" = "$1" ] || { fact migDefault; cat "$tmp/err"; false; }; }
 ask_for 0 0
 mkdir -p "$root/etc/default"
 printf '# as the recipe has it\nMIG_PARTITION=9,9\nexport MIG_PARTITION="19,19,19" # seven\n' >"$root/etc/default/mig"
-facts; ok 'MIG_PARTITION is read' mig 19,19,19
+facts; ok 'nodestrap reads MIG_PARTITION' mig 19,19,19
 printf 'MIG_PARTITION=$(cat /etc/x)\n' >"$root/etc/default/mig"
 refused() { ! facts >"$tmp/err" && says '/etc/default/mig' && says 'MIG_PARTITION is not one plain word'; }
-ok 'but nothing that only a shell can know' refused
+ok 'nodestrap refuses a MIG_PARTITION that only a shell can expand' refused
 done_testing

@@ -18,20 +18,20 @@ differs() { local gpu=0000:10:00.0 key=$1; sed "s/^$gpu $key .*/$gpu $key $2/" "
         [ "$(grep -c '^not ok' "$W/out")" = 1 ] && grep -q "^not ok [0-9]* - $gpu $key\$" "$W/out" || { cat "$W/out"; return 1; }; }
 
 cp "$W/lines" "$W/told"
-try 'both agree' judge "$smi"
+try 'the comparison passes if the library and nvidia-smi agree' judge "$smi"
 compared=$(judge "$smi" | sed -n '/SKIP/d; s/^ok [0-9]* - 0000:10:00.0 //p')
-try 'all but the pages of older models' test "$(wc -w <<<"$compared")" = 14
+try 'the comparison has 14 values, all but the pages of older models' test "$(wc -w <<<"$compared")" = 14
 for key in $compared; do
         case $key in clock-reasons) value=0x40;; *,*) value=x;; *) value=7;; esac
-        try "another $key" differs "$key" "$value"
-        try "$key, which the driver does not give us" differs "$key" "[Not Supported (3)]"
+        try "the comparison names $key if it differs" differs "$key" "$value"
+        try "the comparison names $key if the driver does not give it to us" differs "$key" "[Not Supported (3)]"
 done
 cp "$W/lines" "$W/told"; sed 's/00000000:10:00.0/00000000:20:00.0/' "$smi" >"$W/smi"
 others() { judge "$W/smi" >"$W/out"; grep -q '^not ok 1 - the same GPUs' "$W/out"; }
-try 'other GPUs' others
+try 'the comparison fails if nvidia-smi has other GPUs' others
 sed 's/clocks_event_reason/clocks_throttle_reason/g; s/<remapped_row_pending>No/<remapped_row_pending>Yes/' "$smi" >"$W/smi"
 other() { judge "$W/smi" >"$W/out"; grep -q '^ok .* clock-reasons$' "$W/out" && grep -q '^not ok .* rows$' "$W/out"; }
-try 'names of older drivers, and a row that nvidia-smi sees alone' other
+try 'the comparison knows names of older drivers and finds a row that only nvidia-smi sees' other
 none() { python3 "$top/tests/oracles/device.py" --tool /bin/false --report "$W/report" | grep -q '^ok 1 .*# SKIP no NVIDIA driver is loaded'; }
-[ -e /proc/driver/nvidia/version ] || try 'a machine without a GPU is skipped' none
+[ -e /proc/driver/nvidia/version ] || try 'the comparison is skipped on a machine without a GPU' none
 echo "1..$count"; exit "$bad"

@@ -6,7 +6,7 @@
 # shellcheck disable=SC2154  # tmp, here and imds are its
 . "$(dirname "$0")/../mock/lib.sh"
 nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
-image() { # DIR [ARCH [trees]]: one that is well
+image() { # DIR [ARCH [trees]]: a good image
         "$here/../fakes/image.sh" "$@" >"$tmp/image.log" 2>&1 || { cat "$tmp/image.log"; false; }
 }
 doctor() { # STATUS OPTION...: on the image of $root, ends with STATUS
@@ -61,58 +61,58 @@ for verdict, count in document["counts"].items():
 END
 }
 
-ok "an image is made" image "$tmp/x86"
-ok "and one of the other architecture" image "$tmp/arm" arm64
+ok "the fixture makes an x86-64 image" image "$tmp/x86"
+ok "the fixture makes an arm64 image" image "$tmp/arm" arm64
 mock --listen 127.0.0.1:0                # records each request to the metadata service
 
-# ---- one that is well ----
+# ---- a good image ----
 root=$tmp/x86
 tree "$root" >"$tmp/before"
-ok "an image that is well" doctor 0 --instance-type p5.48xlarge --output json
-ok "has nothing that fails" lacks_check failed
-ok "its JSON has the form that the manual says" matches_schema
-ok "its architecture is found" grep -q '"arch": "x86_64"' "$tmp/out"
+ok "doctor succeeds on a good image" doctor 0 --instance-type p5.48xlarge --output json
+ok "a good image has no failed check" lacks_check failed
+ok "the JSON of a good image has the form that the manual says" matches_schema
+ok "the JSON has the architecture of the image" grep -q '"arch": "x86_64"' "$tmp/out"
 cp "$tmp/out" "$tmp/first"
-ok "a second look" doctor 0 --instance-type p5.48xlarge --output json
-ok "says the same" cmp "$tmp/first" "$tmp/out"
-ok "as a table" doctor 0 --instance-type p5.48xlarge
-ok "what is well is told by name" in_out "mdadm"
-ok "with the number of checks at the end" grep -qE '^[0-9]+ checks: 0 failed' "$tmp/out"
-ok "and with a line each for who wants it" doctor 0 --instance-type p5.48xlarge --development
-ok "that says where it is" grep -qE '^ok +program +mdadm +/usr/sbin/mdadm$' "$tmp/out"
-ok "all types that it claims to serve" doctor 0 --output json
-ok "are those of its architecture that it has drivers for, and plain ones" \
+ok "a second doctor succeeds on a good image" doctor 0 --instance-type p5.48xlarge --output json
+ok "a second doctor prints the same" cmp "$tmp/first" "$tmp/out"
+ok "doctor succeeds with a table as its output" doctor 0 --instance-type p5.48xlarge
+ok "the table names a program that is well" in_out "mdadm"
+ok "the table ends with the number of checks" grep -qE '^[0-9]+ checks: 0 failed' "$tmp/out"
+ok "doctor succeeds with --development" doctor 0 --instance-type p5.48xlarge --development
+ok "the table with --development says where a program is" grep -qE '^ok +program +mdadm +/usr/sbin/mdadm$' "$tmp/out"
+ok "doctor succeeds with all types that the image claims to serve" doctor 0 --output json
+ok "these types have the architecture and the drivers of the image, or need no driver" \
         types_are '{"p5.48xlarge", "g6.xlarge", "trn1.2xlarge", "m6id.8xlarge"} <= set(t) and "p6e-gb200.36xlarge" not in t and "dl1.24xlarge" not in t'
-ok "but not those whose GPUs its driver is too old for" types_are 'not [x for x in t if x.startswith("g7.")]'
-ok "the JSON is of the same form" matches_schema
-ok "nothing was changed by any of it" diff "$tmp/before" <(tree "$root")
+ok "these types do not have GPUs that the driver is too old for" types_are 'not [x for x in t if x.startswith("g7.")]'
+ok "the JSON for all types has the form that the manual says" matches_schema
+ok "doctor changes nothing in the image" diff "$tmp/before" <(tree "$root")
 
 ln -s "$root" "$tmp/x"$'\xff'
-ok "a path that is no UTF-8" doctor_at "$tmp/x"$'\xff'
-ok "is shown so that the JSON is whole" matches_schema
+ok "doctor succeeds with a path that is not UTF-8" doctor_at "$tmp/x"$'\xff'
+ok "the JSON is valid with a path that is not UTF-8" matches_schema
 
-# ---- one that takes signed configurations alone ----
+# ---- an image that takes only signed configurations ----
 trusted=/etc/nodestrap/trusted.d
 (umask 022 && mkdir -p "$root$trusted" && openssl genpkey -algorithm ed25519 | openssl pkey -pubout -out "$root$trusted/ops.pub")
-ok "keys of who may sign" doctor 0 --instance-type p5.48xlarge --output json
-ok "are told" check_is ok trust "$trusted" "found=configurations must be signed"
+ok "doctor succeeds with keys of signers" doctor 0 --instance-type p5.48xlarge --output json
+ok "a check says that configurations must be signed" check_is ok trust "$trusted" "found=configurations must be signed"
 echo none >"$root$trusted/ops.pub"
-ok "one that is none" doctor 70 --instance-type p5.48xlarge --output json
-ok "fails by name" check_is failed trust "$trusted" cause=ETRUST "text=$trusted/ops.pub: cannot be used as the key of a signer: it is not an Ed25519 public key in PEM, as openssl pkey -pubout writes it"
+ok "doctor fails with an invalid key of a signer" doctor 70 --instance-type p5.48xlarge --output json
+ok "the failed check names the file of the invalid key" check_is failed trust "$trusted" cause=ETRUST "text=$trusted/ops.pub: cannot be used as the key of a signer: it is not an Ed25519 public key in PEM, as openssl pkey -pubout writes it"
 rm -r "$root/etc/nodestrap"
 
-# ---- that lacks something ----
+# ---- an image that lacks something ----
 rm "$root/usr/sbin/mdadm"
-ok "without mdadm" doctor 70 --instance-type p5.48xlarge --output json
-ok "a boot ends with what apply says" check_is failed program mdadm cause=ESTORAGETOOL step=create-raid:/dev/md/kubernetes text=mdadm
-ok "which the last line on stderr names" says "nodestrap: failed (70 EIMAGE) at doctor: 1 of "
-ok "with its subject" says "checks failed: program mdadm: "
-ok "in the table the worst comes first" doctor 70 --instance-type p5.48xlarge
-ok "with what to do" first_line_is '^failed +program +mdadm$'
-ok "a type with one disk needs none" doctor 0 --instance-type g6.4xlarge
-ok "several types, with commas or not" doctor 70 --instance-type g6.4xlarge,p5.48xlarge --instance-type p5e.48xlarge,g6.4xlarge --output json
-ok "are taken once, in that order" types_are 't == ["g6.4xlarge", "p5.48xlarge", "p5e.48xlarge"]'
-ok "and only those are named that are concerned" check_is failed program mdadm "types=['p5.48xlarge', 'p5e.48xlarge']"
+ok "doctor fails without mdadm" doctor 70 --instance-type p5.48xlarge --output json
+ok "the check of mdadm has the code and the step with which a boot would end" check_is failed program mdadm cause=ESTORAGETOOL step=create-raid:/dev/md/kubernetes text=mdadm
+ok "the last line on stderr counts the failed checks" says "nodestrap: failed (70 EIMAGE) at doctor: 1 of "
+ok "the last line on stderr names the failed check" says "checks failed: program mdadm: "
+ok "doctor fails without mdadm with a table as its output" doctor 70 --instance-type p5.48xlarge
+ok "the table begins with the failed check" first_line_is '^failed +program +mdadm$'
+ok "doctor needs no mdadm for a type with one disk" doctor 0 --instance-type g6.4xlarge
+ok "doctor takes several types, with commas or in several options" doctor 70 --instance-type g6.4xlarge,p5.48xlarge --instance-type p5e.48xlarge,g6.4xlarge --output json
+ok "the JSON has each type once, in the order of the options" types_are 't == ["g6.4xlarge", "p5.48xlarge", "p5e.48xlarge"]'
+ok "the failed check names only the types that need mdadm" check_is failed program mdadm "types=['p5.48xlarge', 'p5e.48xlarge']"
 cat >"$tmp/plain.yaml" <<'END'
 apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
@@ -120,118 +120,118 @@ spec:
   cluster: {name: c, apiServerEndpoint: "https://a.example", certificateAuthority: YQ==, cidr: 10.100.0.0/16}
 END
 mkdir "$root/in"; cp "$tmp/plain.yaml" "$root/in/"
-ok "user data that leaves the disks alone needs none either" doctor 0 --instance-type p5.48xlarge -c file:///in/plain.yaml
+ok "doctor needs no mdadm for user data that leaves the disks alone" doctor 0 --instance-type p5.48xlarge -c file:///in/plain.yaml
 sed 's/^spec:/&\n  instance: {localStorage: {strategy: RAID10}}/' "$tmp/plain.yaml" >"$root/in/raid10.yaml"
-ok "a plan that cannot be made" doctor 70 --instance-type g6.4xlarge,g6.xlarge -c file:///in/raid10.yaml --output json
-ok "is a failed check with the planner's sentence" python3 -c 'import json, sys; c = json.load(open(sys.argv[1]))["checks"][0]
+ok "doctor fails if a plan cannot be made" doctor 70 --instance-type g6.4xlarge,g6.xlarge -c file:///in/raid10.yaml --output json
+ok "the failed check has the message of the planner" python3 -c 'import json, sys; c = json.load(open(sys.argv[1]))["checks"][0]
 assert (c["verdict"], c["code"]) == ("failed", "plan") and "RAID10" in c["text"] + c["subject"] and c["cause"], c' "$tmp/out"
 echo 'spec: [' >"$root/in/bad.yaml"
-ok "user data that is none ends as anywhere" doctor 10 -c file:///in/bad.yaml
-ok "user data that is not in the image" doctor 12 -c file:///in/none.yaml
-ok "is told with where it was looked for" says "/in/none.yaml: cannot be opened as a configuration source below $root: No such file"
+ok "doctor exits with 10 if the user data is invalid" doctor 10 -c file:///in/bad.yaml
+ok "doctor exits with 12 if the user data is not in the image" doctor 12 -c file:///in/none.yaml
+ok "the message says where doctor looked for the user data" says "/in/none.yaml: cannot be opened as a configuration source below $root: No such file"
 rm -r "$root/in"
 
-# ---- who sets up the node ----
+# ---- bootstrappers ----
 root=$tmp/own
-ok "an image where our units are not enabled" image "$root"
+ok "the fixture makes an image for units that are not enabled" image "$root"
 find "$root/etc/systemd/system" -name 'nodestrap-*' -delete
-ok "makes no node" doctor 70 --instance-type g6.4xlarge --output json
-ok "which is said of each" check_is failed unit-disabled nodestrap-run.service "text=systemctl enable nodestrap-run.service"
+ok "doctor fails if the units of nodestrap are not enabled" doctor 70 --instance-type g6.4xlarge --output json
+ok "a failed check names a unit that is not enabled" check_is failed unit-disabled nodestrap-run.service "text=systemctl enable nodestrap-run.service"
 for unit in nodeadm-config nodeadm-run; do printf '[Service]\nExecStart=/usr/bin/nodeadm init\n' >"$root/usr/lib/systemd/system/$unit.service"; done
 cp "$root/usr/bin/kubelet" "$root/usr/bin/nodeadm"
-ok "nodeadm's that are not enabled either make none" doctor 70 --instance-type g6.4xlarge --output json
-ok "which is said" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT text=neither
+ok "doctor fails if neither nodeadm nor nodestrap is enabled" doctor 70 --instance-type g6.4xlarge --output json
+ok "the check of the bootstrappers says that neither is enabled" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT text=neither
 enable() { ln -s "/usr/lib/systemd/system/$1" "$root/etc/systemd/system/multi-user.target.wants/$1"; }
 enable nodeadm-config.service; enable nodeadm-run.service
-ok "those that call a program of their own do nothing of the plan" doctor 70 --instance-type g6.4xlarge --output json
-ok "which is said, too" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT "text=do not call /usr/bin/nodestrap"
+ok "doctor fails if the units of nodeadm call a program of their own" doctor 70 --instance-type g6.4xlarge --output json
+ok "the check of the bootstrappers says that these units do not call nodestrap" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT "text=do not call /usr/bin/nodestrap"
 mkdir "$root/etc/alternatives"; ln -s /usr/bin/nodestrap "$root/etc/alternatives/nodeadm"; ln -sf /etc/alternatives/nodeadm "$root/usr/bin/nodeadm"
-ok "but where they call this one, nothing fails" doctor 0 --instance-type g6.4xlarge --output json
-ok "and ours are only told of" check_is warning unit-disabled nodestrap-run.service
+ok "doctor succeeds if the units of nodeadm call nodestrap" doctor 0 --instance-type g6.4xlarge --output json
+ok "disabled units of nodestrap are a warning if the units of nodeadm call nodestrap" check_is warning unit-disabled nodestrap-run.service
 enable nodestrap-config.service; enable nodestrap-run.service
-ok "where both are enabled, our drop-ins let one of them" doctor 0 --instance-type g6.4xlarge --output json
-ok "which is a warning" check_is warning bootstrappers "nodeadm and nodestrap" "text=only one of them"
+ok "doctor succeeds if both are enabled and drop-ins let one of them run" doctor 0 --instance-type g6.4xlarge --output json
+ok "the check of the bootstrappers warns that only one of them runs" check_is warning bootstrappers "nodeadm and nodestrap" "text=only one of them"
 rm -r "$root"/usr/lib/systemd/system/nodeadm-*.service.d
-ok "without them both do" doctor 70 --instance-type g6.4xlarge --output json
-ok "which is none" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT "text=both set up the node in one boot"
+ok "doctor fails if both are enabled without the drop-ins" doctor 70 --instance-type g6.4xlarge --output json
+ok "the check of the bootstrappers fails because both set up the node" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT "text=both set up the node in one boot"
 
 # ---- the other architecture ----
 root=$tmp/arm
-ok "an arm64 image, looked at from here" doctor 0 --output json
-ok "is planned for machines of its own" types_are '"p6e-gb200.36xlarge" in t and "p5.48xlarge" not in t and "m6gd.8xlarge" in t'
-ok "does not boot another" doctor 70 --instance-type p5.48xlarge,p6e-gb200.36xlarge --output json
-ok "which is said" check_is failed architecture p5.48xlarge found=arm64 "text=another CPU architecture"
-ok "a kubelet that is too old for a rack" doctor 70 --instance-type p6e-gb200.36xlarge --kubelet-version 1.32.9 --output json
-ok "is told before the launch" check_is failed kubelet-too-old plan cause=EVERSION "text=install 1.33 or newer"
-ok "and is well with another type" doctor 0 --instance-type g5g.xlarge --kubelet-version 1.32.9
+ok "doctor succeeds on an arm64 image" doctor 0 --output json
+ok "the types of an arm64 image are machines with arm64" types_are '"p6e-gb200.36xlarge" in t and "p5.48xlarge" not in t and "m6gd.8xlarge" in t'
+ok "doctor fails for a type of another architecture" doctor 70 --instance-type p5.48xlarge,p6e-gb200.36xlarge --output json
+ok "the failed check names the type and the architecture of the image" check_is failed architecture p5.48xlarge found=arm64 "text=another CPU architecture"
+ok "doctor fails if kubelet is too old for a rack" doctor 70 --instance-type p6e-gb200.36xlarge --kubelet-version 1.32.9 --output json
+ok "the failed check says which kubelet a rack needs" check_is failed kubelet-too-old plan cause=EVERSION "text=install 1.33 or newer"
+ok "doctor accepts an older kubelet for another type" doctor 0 --instance-type g5g.xlarge --kubelet-version 1.32.9
 cp "$tmp/x86/usr/bin/nvidia-smi" "$root/usr/bin/nvidia-smi"
-ok "a program of the wrong architecture" doctor 70 --instance-type p6e-gb200.36xlarge --output json
-ok "is told" check_is failed program-architecture nvidia-smi found=/usr/bin/nvidia-smi
+ok "doctor fails if a program has the wrong architecture" doctor 70 --instance-type p6e-gb200.36xlarge --output json
+ok "the failed check names the program with the wrong architecture" check_is failed program-architecture nvidia-smi found=/usr/bin/nvidia-smi
 
 # ---- versions ----
 root=$tmp/other
-ok "an image with a fabric manager of another version" image "$root"
+ok "the fixture makes an image for another version of fabric manager" image "$root"
 sed -i s/580.126.09/575.57.08/ "$root/usr/bin/nv-fabricmanager"
-ok "does for machines without NVSwitches" doctor 0 --instance-type g6.4xlarge
-ok "for others it fails" doctor 70 --instance-type g6.4xlarge,p5.48xlarge --output json
-ok "as fabric manager would" check_is failed version nv-fabricmanager found=575.57.08 cause=EVERSION text=580.126.09 "types=['p5.48xlarge']"
-ok "with that version of the driver, in whatever form" doctor 70 --instance-type p5.48xlarge --driver-version v575.57.08-1.amzn2023 --output json
-ok "it is well" check_is ok version nv-fabricmanager found=575.57.08
-ok "but its library is not" check_is failed version libnvidia-ml.so.1 found=580.126.09 cause=EVERSION
-ok "a type that the driver is too old for, where it is asked for" doctor 70 --instance-type g7.2xlarge --output json
-ok "is told" check_is failed version "NVIDIA driver" cause=EDRIVER
+ok "doctor does not compare fabric manager for a machine without NVSwitches" doctor 0 --instance-type g6.4xlarge
+ok "doctor fails on another version of fabric manager for a machine with NVSwitches" doctor 70 --instance-type g6.4xlarge,p5.48xlarge --output json
+ok "the failed check names fabric manager and the types that need it" check_is failed version nv-fabricmanager found=575.57.08 cause=EVERSION text=580.126.09 "types=['p5.48xlarge']"
+ok "doctor fails for a --driver-version that the library does not have" doctor 70 --instance-type p5.48xlarge --driver-version v575.57.08-1.amzn2023 --output json
+ok "fabric manager of the given driver version is well" check_is ok version nv-fabricmanager found=575.57.08
+ok "a library of another version than the given driver fails" check_is failed version libnvidia-ml.so.1 found=580.126.09 cause=EVERSION
+ok "doctor fails for a type that the driver is too old for" doctor 70 --instance-type g7.2xlarge --output json
+ok "the failed check names the driver that is too old" check_is failed version "NVIDIA driver" cause=EDRIVER
 rm -f "$root/etc/eks/kubelet-version.txt"
-ok "an image that does not tell its kubelet's version" doctor 0 --instance-type g6.4xlarge --output json
-ok "is looked at all the same" check_is unknown version kubelet text=--kubelet-version
-ok "and with the version by option" doctor 0 --instance-type g6.4xlarge --kubelet-version 1.34.2 --output json
-ok "nothing is open there" grep -q '"kubelet": "1.34.2"' "$tmp/out"
-ok "what is no version is a mistake" doctor 2 --kubelet-version new
+ok "doctor succeeds on an image without a kubelet version" doctor 0 --instance-type g6.4xlarge --output json
+ok "the check of the kubelet version is unknown and names --kubelet-version" check_is unknown version kubelet text=--kubelet-version
+ok "doctor succeeds with --kubelet-version" doctor 0 --instance-type g6.4xlarge --kubelet-version 1.34.2 --output json
+ok "the JSON has the version of --kubelet-version" grep -q '"kubelet": "1.34.2"' "$tmp/out"
+ok "an invalid version is a usage error" doctor 2 --kubelet-version new
 
 # ---- drivers in trees ----
 tree=$tmp/trees/opt/nvidia; root=$tmp/trees
-ok "an image whose driver a boot chooses" image "$root" x86_64 trees
-ok "is well" doctor 0 --instance-type p5.48xlarge,g7.2xlarge,g6f.xlarge --output json
-ok "in all that it has" lacks_check failed warning unknown
-ok "what is to come is looked at where it lies" check_is ok program nv-fabricmanager found=/opt/nvidia/lts/usr/bin/nv-fabricmanager
+ok "the fixture makes an image whose driver the boot chooses" image "$root" x86_64 trees
+ok "doctor succeeds on an image whose driver the boot chooses" doctor 0 --instance-type p5.48xlarge,g7.2xlarge,g6f.xlarge --output json
+ok "every check passes on an image whose driver the boot chooses" lacks_check failed warning unknown
+ok "doctor finds fabric manager in the tree of its driver" check_is ok program nv-fabricmanager found=/opt/nvidia/lts/usr/bin/nv-fabricmanager
 sed -i s/580.126.09/575.57.08/ "$tree/lts/usr/bin/nv-fabricmanager"
-ok "with a fabric manager of another version" doctor 70 --instance-type g6.4xlarge,p5.48xlarge --output json
-ok "it fails as it would" check_is failed version nv-fabricmanager found=575.57.08 cause=EVERSION text=/opt/nvidia/lts/usr/bin/nv-fabricmanager "types=['p5.48xlarge']"
-ok "the other tree's own is well" check_is ok version nv-fabricmanager found=595.45.04
+ok "doctor fails on another version of fabric manager in a tree" doctor 70 --instance-type g6.4xlarge,p5.48xlarge --output json
+ok "the failed check names fabric manager in its tree" check_is failed version nv-fabricmanager found=575.57.08 cause=EVERSION text=/opt/nvidia/lts/usr/bin/nv-fabricmanager "types=['p5.48xlarge']"
+ok "fabric manager in the other tree is well" check_is ok version nv-fabricmanager found=595.45.04
 sed -i s/575.57.08/580.126.09/ "$tree/lts/usr/bin/nv-fabricmanager"; ln -sfn libnvidia-ml.so.580.126.09 "$tree/pb/usr/lib64/libnvidia-ml.so.1"
-ok "a library of another version in a tree that these types do not get" doctor 0 --instance-type p5.48xlarge --output json
-ok "is a warning" check_is warning version libnvidia-ml.so.1 found=580.126.09 text=595.45.04
-ok "nor looked at where the driver is given" doctor 0 --strict --instance-type p5.48xlarge --driver-version v580.126.09-1.amzn2023
+ok "doctor succeeds with a wrong library in a tree that these types do not get" doctor 0 --instance-type p5.48xlarge --output json
+ok "a warning names the wrong library in the other tree" check_is warning version libnvidia-ml.so.1 found=580.126.09 text=595.45.04
+ok "doctor does not look at the wrong library if the driver version is given" doctor 0 --strict --instance-type p5.48xlarge --driver-version v580.126.09-1.amzn2023
 rm "$tree"/{lts,pb}/usr/{bin/nv-fabricmanager,lib/systemd/system/nvidia-fabricmanager.service} "$root"/usr/bin/nvidia-ctk
-ok "what no tree has comes from nowhere" doctor 70 --instance-type p5.48xlarge --output json
-ok "neither a program" check_is failed program nv-fabricmanager cause=EFABRICMANAGER
-ok "nor a unit" check_is failed unit nvidia-fabricmanager.service cause=EUNITMISSING
-ok "nor the toolkit" check_is failed program nvidia-ctk cause=ECDI
+ok "doctor fails if no tree has fabric manager" doctor 70 --instance-type p5.48xlarge --output json
+ok "a failed check names the program that no tree has" check_is failed program nv-fabricmanager cause=EFABRICMANAGER
+ok "a failed check names the unit that no tree has" check_is failed unit nvidia-fabricmanager.service cause=EUNITMISSING
+ok "a failed check names the toolkit that the image lacks" check_is failed program nvidia-ctk cause=ECDI
 rm "$tree"/lts/usr/lib/firmware/nvidia/*/gsp*
-ok "a tree without its firmware" doctor 70 --instance-type p5.48xlarge --output json
-ok "starts no GPU" check_is failed firmware "NVIDIA firmware" cause=EDRIVER text=/opt/nvidia/lts/usr/lib/firmware/nvidia/580.126.09
+ok "doctor fails if a tree lacks its firmware" doctor 70 --instance-type p5.48xlarge --output json
+ok "the failed check names the firmware that the tree lacks" check_is failed firmware "NVIDIA firmware" cause=EDRIVER text=/opt/nvidia/lts/usr/lib/firmware/nvidia/580.126.09
 rm -r "$tree"
-ok "without trees nobody knows what comes" doctor 70 --instance-type p5.48xlarge --output json
-ok "of the driver" check_is unknown program nv-fabricmanager text=nvidia-setup.service
-ok "but the toolkit does not" check_is failed program nvidia-ctk
+ok "doctor fails on an image without trees and toolkit" doctor 70 --instance-type p5.48xlarge --output json
+ok "the check of a program of the driver is unknown without trees" check_is unknown program nv-fabricmanager text=nvidia-setup.service
+ok "the check of the toolkit fails without trees" check_is failed program nvidia-ctk
 
 # ---- strict, mistakes ----
 root=$tmp/other
 rm -f "$root/etc/eks/pause.tar"
-ok "a warning is no failure" doctor 0 --instance-type g6.4xlarge --output json
-ok "none is of the configuration that it brings itself" bash -c '! grep "minimal NodeConfig" "$1"' - "$tmp/err"
-ok "it is told" check_is warning file /etc/eks/pause.tar
-ok "with --strict it is one" doctor 70 --strict --instance-type g6.4xlarge
-ok "and named" says "failed or warn"
-ok "a type that nobody knows is a mistake" doctor 2 --instance-type p5.49xlarge
-ok "told with one like it" says "did you mean p5.48xlarge?"
-ok "so is none" doctor 2 --instance-type ,
+ok "doctor succeeds with a warning" doctor 0 --instance-type g6.4xlarge --output json
+ok "doctor does not warn of the NodeConfig that it brings itself" bash -c '! grep "minimal NodeConfig" "$1"' - "$tmp/err"
+ok "the warning names the missing file" check_is warning file /etc/eks/pause.tar
+ok "doctor fails on a warning with --strict" doctor 70 --strict --instance-type g6.4xlarge
+ok "the message with --strict says that a check failed or warned" says "failed or warn"
+ok "an unknown type is a usage error" doctor 2 --instance-type p5.49xlarge
+ok "the message has a similar type" says "did you mean p5.48xlarge?"
+ok "an empty list of types is a usage error" doctor 2 --instance-type ,
 root=$tmp/nothing
-ok "and a root that does not exist" doctor 2
-ok "told by name" says "$tmp/nothing"
+ok "a missing root is a usage error" doctor 2
+ok "the message names the missing root" says "$tmp/nothing"
 mkdir "$tmp/nothing"
-ok "one without programs is nobody's image" doctor 2
+ok "a root without programs is a usage error" doctor 2
 says_form() { [ ! -s "$tmp/out" ] || { cat "$tmp/out"; false; }; }
-ok "of which nothing is printed" says_form
+ok "doctor prints nothing on stdout for a root without programs" says_form
 
 # ---- in a chroot ----
 [ "$(id -u)" = 0 ] && why='' || why="not root here"
@@ -245,41 +245,41 @@ if [ -z "$why" ]; then
                         /usr/bin/nodestrap doctor --instance-type m6i.4xlarge --output json >"$tmp/out" 2>"$tmp/err"
                 [ $? = 70 ] || { cat "$tmp/err"; false; }
         }
-        ok "called in the chroot of a builder" in_chroot
-        ok "it is no machine that runs" grep -q '"running": false' "$tmp/out"
-        ok "and what should not be saved is told" check_is warning leftover-machine-id /etc/machine-id
+        ok "doctor ends with failed checks in the chroot of a builder" in_chroot
+        ok "the JSON says that a chroot is not a running machine" grep -q '"running": false' "$tmp/out"
+        ok "a warning names the machine-id that an image should not keep" check_is warning leftover-machine-id /etc/machine-id
 else for what in chroot running saved; do count=$((count + 1)); echo "ok $count - $what # SKIP $why"; done
 fi
 
-# ---- by whom ----
-ok "called nodeadm there is no such command" bash -c 'ln -s "$1" "$2/nodeadm"; "$2/nodeadm" doctor >/dev/null 2>&1; [ $? = 2 ]' - "$nodestrap" "$tmp"
-ok "none of this has asked the metadata service" sent 0 .
+# ---- callers ----
+ok "nodeadm has no doctor command" bash -c 'ln -s "$1" "$2/nodeadm"; "$2/nodeadm" doctor >/dev/null 2>&1; [ $? = 2 ]' - "$nodestrap" "$tmp"
+ok "doctor sends no request to the metadata service" sent 0 .
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
         cp "$nodestrap" "$tmp/nodestrap"; chmod 755 "$tmp" "$tmp/nodestrap"
         as_nobody() { local want=$1 rc; shift; setpriv --reuid=65534 --regid=65534 --clear-groups "$tmp/nodestrap" doctor "$@" --output json >"$tmp/out" 2>"$tmp/err"; rc=$?; cat "$tmp/err"; [[ $rc =~ ^($want)$ ]]; }
-        ok "nobody may look at the running machine" as_nobody '0|70'
-        ok "and is told that root sees more" check_is unknown rights "this user"
-        ok "it is the running one" grep -q '"running": true' "$tmp/out"
+        ok "doctor without root looks at the running machine" as_nobody '0|70'
+        ok "a check says that this user sees less than root" check_is unknown rights "this user"
+        ok "the JSON says that the machine is running" grep -q '"running": true' "$tmp/out"
         root=$tmp/shut
-        ok "an image that is root's in parts" image "$root"
+        ok "the fixture makes an image for files that only root can read" image "$root"
         chmod 700 "$root"/opt/nvidia/nvlsm "$root"/etc/systemd/system; chmod 600 "$root"/usr/lib/modules/*/modules.dep; chmod 0 "$root/usr/lib/systemd/system/kubelet.service"
-        ok "has nobody fail what nobody may see" as_nobody 0 --root "$root" --instance-type p6-b200.48xlarge
-        ok "no more than root would" lacks_check failed
-        ok "not its programs" check_is unknown program /opt/nvidia/nvlsm/sbin/nvlsm "text=Permission denied"
-        ok "its units" check_is unknown unit kubelet.service "text=Permission denied"
-        ok "their links" check_is unknown unit-disabled nodestrap-run.service "text=/etc/systemd/system is closed"
-        ok "its modules" grep -q 'its module lists in /lib/modules are not readable (Permission denied)' "$tmp/out"
+        ok "doctor without root succeeds on files that only root can read" as_nobody 0 --root "$root" --instance-type p6-b200.48xlarge
+        ok "a file that only root can read does not fail a check" lacks_check failed
+        ok "the check of a program in a closed directory is unknown" check_is unknown program /opt/nvidia/nvlsm/sbin/nvlsm "text=Permission denied"
+        ok "the check of a closed unit is unknown" check_is unknown unit kubelet.service "text=Permission denied"
+        ok "the check of a link in a closed directory is unknown" check_is unknown unit-disabled nodestrap-run.service "text=/etc/systemd/system is closed"
+        ok "the output says that the module lists are not readable" grep -q 'its module lists in /lib/modules are not readable (Permission denied)' "$tmp/out"
         chmod 700 "$root/usr/lib/modules"
-        ok "nor its kernels" as_nobody 0 --root "$root" --instance-type g6.4xlarge
-        ok "which is said" check_is unknown module kernels "text=closed to this user"
+        ok "doctor without root succeeds with a closed directory of kernels" as_nobody 0 --root "$root" --instance-type g6.4xlarge
+        ok "the check of the kernels is unknown and says that they are closed" check_is unknown module kernels "text=closed to this user"
         chmod 700 "$root/etc/eks/image-credential-provider"
-        ok "where no plan can be made, it ends with a failure" as_nobody 70 --root "$root" --instance-type g6.4xlarge
-        ok "that says so" grep -q "this user cannot read enough for a plan" "$tmp/err"
-        ok "and no verdict" grep -q '"verdict": "unknown",' <(head -5 "$tmp/out")
+        ok "doctor without root fails if it cannot make a plan" as_nobody 70 --root "$root" --instance-type g6.4xlarge
+        ok "the message says that this user cannot read enough for a plan" grep -q "this user cannot read enough for a plan" "$tmp/err"
+        ok "the verdict is unknown without a plan" grep -q '"verdict": "unknown",' <(head -5 "$tmp/out")
         mkdir -p "$tmp/closed/usr/bin"; chmod 700 "$tmp/closed"
-        ok "a root that is closed to nobody is told" bash -c '! setpriv --reuid=65534 --regid=65534 --clear-groups "$1/nodestrap" doctor --root "$1/closed" >"$1/out" 2>"$1/err" && grep -q "failed (" "$1/err"' - "$tmp"
-else for what in "nobody may look" "rights" "running" "shut" "closed"; do count=$((count + 1)); echo "ok $count - $what # SKIP not root here"; done
+        ok "doctor without root fails on a closed root" bash -c '! setpriv --reuid=65534 --regid=65534 --clear-groups "$1/nodestrap" doctor --root "$1/closed" >"$1/out" 2>"$1/err" && grep -q "failed (" "$1/err"' - "$tmp"
+else for what in "doctor without root" "rights" "running" "shut" "closed"; do count=$((count + 1)); echo "ok $count - $what # SKIP not root here"; done
 fi
-ok "the metadata service is asked where a source says so, and the user data is none" bash -c '"$1" doctor --root "$2" -c imds://user-data >/dev/null 2>&1; [ $? != 70 ]' - "$nodestrap" "$tmp/x86"
-ok "once or more" at_least 1 .
+ok "doctor with imds://user-data does not exit with 70" bash -c '"$1" doctor --root "$2" -c imds://user-data >/dev/null 2>&1; [ $? != 70 ]' - "$nodestrap" "$tmp/x86"
+ok "doctor with imds://user-data asks the metadata service" at_least 1 .
 done_testing

@@ -142,7 +142,7 @@ check_hook() {
 
         check_stuck
 
-        # early in a boot there is no bus
+        # early in a boot, before the bus is there
         no_bus; systemctl restart systemd-networkd
         try "the hook knows the links without a bus" hook
         ip link delete eth1; veth 1 $second down
