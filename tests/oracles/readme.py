@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads README.md as somebody does who does what it says; prints TAP.
+"""Reads README.md as a reader does who follows it; prints TAP.
 
   sh blocks     nodestrap, openssl and what belongs to them are run, block by block, in a scratch directory with conf/ and a file
-                user-data, the p5 example. A command for another place (a fresh Debian, Amazon Linux) must be one whose parts are there: a
+                user-data, the p5 example. A command for another place (a fresh Debian, Amazon Linux) must have parts that exist: a
                 target of the Makefile, a package that `make deps-test` or the specification names, a script that a suite runs. A command
-                of any other kind fails: say here what runs it.
-  text blocks   what the block before prints: each line of it, in that order, save those of dots alone
+                of any other kind fails: add here how to run it.
+  text blocks   the block before prints each of these lines, in this order; lines of dots alone do not count
   yaml blocks   are accepted by config check --strict
   `nodestrap …` in the text: the command is there, with these options; `make …`: the target; [links]: the files
-The block of the manual that signs a configuration is run, too. The whole picture of a boot is what status draws of the status file beside it.
-The small one is what conf/picture.py makes of that, no wider than a page, and has a title for a screen reader.
+The block of the manual that signs a configuration is run, too. status draws the whole picture of a boot from a status file of the fixtures.
+conf/picture.py makes the small picture from it: no wider than a page, with a title for a screen reader.
 """
 import os, re, shutil, subprocess, sys, tempfile
 import xml.etree.ElementTree as ET
@@ -41,7 +41,7 @@ SUITES = "".join(read("tests/run", n) for n in sorted(os.listdir(os.path.join(TO
 
 def run(command, folder):
     env = {k: v for k, v in os.environ.items() if not k.upper().startswith("AWS_") and not k.upper().endswith("_PROXY")}
-    env["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = "http://127.0.0.1:9"     # nobody
+    env["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = "http://127.0.0.1:9"     # nothing listens there
     env["PATH"] = os.path.join(folder, "bin") + ":" + env["PATH"]
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
     return done.returncode, done.stdout.decode()
@@ -64,7 +64,7 @@ def elsewhere(command):
     words = command.split()
     if words[0] == "make":
         wrong = [w for w in words[1:] if "=" not in w and not target(w)]
-        if "demo" in words and not wrong:       # the one that can be done here and now
+        if "demo" in words and not wrong:       # this target can run here
             rc, said = here(re.search(r"^demo:.*\n\t\$\(Q\)\$\(O\)/((?:.*\\\n)*.*)", MAKEFILE, re.M).group(1))
             return said if rc else None
         return "no target %s" % wrong if wrong else None
@@ -139,12 +139,12 @@ for kind, block in re.findall(r"^```(\w+)\n(.*?)^```$", README, re.M | re.S) + [
             shutil.rmtree(folder)
     elif kind == "text":
         why = in_order(block.splitlines(), output)
-        result(why is None, "what is shown is what it prints", why)
+        result(why is None, "the block before prints these lines in this order", why)
     elif kind == "yaml":
         rc, said = here("cat >document <<'EOF'\n%sEOF\nnodestrap config check --strict -c file://document" % block)
-        result(rc == 0, "the NodeConfig is a good one", said)
+        result(rc == 0, "config check --strict accepts the NodeConfig", said)
     else:
-        result(False, "a block of %s" % kind, "nothing says what becomes of it")
+        result(False, "the oracle knows how to check a block of %s" % kind, "nothing says what becomes of it")
 
 # ---- in the text
 text = re.sub(r"^```.*?^```$", "", README, flags=re.M | re.S)
@@ -159,19 +159,19 @@ for span in sorted(set(re.findall(r"`(nodestrap(?: [^`]*)?)`", re.sub(r"\s*\n\s*
         helps[name] = run("%s %s --help" % (NODESTRAP, name), "/")
     if " -c file://conf/" in span:
         rc, said = here(span)
-        result(rc == 0, "`%s` does" % span, said)
+        result(rc == 0, "`%s` succeeds" % span, said)
     rc, said = helps[name]
     wrong = [w for w in words if w.startswith("--") and w.split("=")[0] not in said and w not in top_help]
-    result(rc == 0 and not wrong, "`%s`" % span, "%s: no command, or not with %s\n%s" % (name, wrong, said))
+    result(rc == 0 and not wrong, "--help has the command and options of `%s`" % span, "%s: no command, or not with %s\n%s" % (name, wrong, said))
 for span in sorted(set(re.findall(r"`make ([^`]*)`", text))):
     wrong = [w for w in re.sub(r'"[^"]*"', "", span).split() if "=" not in w and not target(w)]
-    result(not wrong, "`make %s`" % span, "no target %s" % wrong)
+    result(not wrong, "the Makefile has the targets of `make %s`" % span, "no target %s" % wrong)
 for link in sorted(set(re.findall(r"\]\(((?!https?:)[^)#]*)", text))):
-    result(os.path.exists(os.path.join(TOP, link)), "the link to %s leads somewhere" % link, "no such file")
+    result(os.path.exists(os.path.join(TOP, link)), "the target of the link to %s exists" % link, "no such file")
 for unit in sorted(set(re.findall(r"\bnodestrap-[a-z-]+\b", " ".join(re.findall(r"`systemctl enable ([^`]*)`", text.replace("\n", " ")))))):
-    result(os.path.exists(os.path.join(TOP, "units", unit + ".service")), "there is a unit %s" % unit)
+    result(os.path.exists(os.path.join(TOP, "units", unit + ".service")), "units/ has the unit %s" % unit)
 
-# ---- a machine that has nothing yet: what make says before deps has brought it
+# ---- a machine without a compiler: make deps must not print errors
 bare = tempfile.mkdtemp()
 for name in "make", "sh":
     os.symlink(shutil.which(name), os.path.join(bare, name))
@@ -189,13 +189,13 @@ root = tempfile.mkdtemp()
 os.makedirs(os.path.join(root, "run/nodestrap"))
 shutil.copy(os.path.join(TOP, "tests/fixtures/boot-p5.json"), os.path.join(root, "run/nodestrap/status.json"))
 rc, drawn = run("%s status --root %s --output svg" % (NODESTRAP, root), "/")
-result(rc == 0 and drawn == read(WHOLE), "%s is what status draws of tests/fixtures/boot-p5.json" % WHOLE,
+result(rc == 0 and drawn == read(WHOLE), "status draws %s from tests/fixtures/boot-p5.json" % WHOLE,
        "mkdir -p D/run/nodestrap; cp tests/fixtures/boot-p5.json D/run/nodestrap/status.json; nodestrap status --root D --output svg >%s" % WHOLE)
 rc, drawn = run("python3 conf/picture.py %s" % WHOLE, TOP)
-result(rc == 0 and drawn == read("debian/boot.svg"), "debian/boot.svg is what conf/picture.py makes of it", "python3 conf/picture.py %s >debian/boot.svg\n%s" % (WHOLE, drawn))
+result(rc == 0 and drawn == read("debian/boot.svg"), "conf/picture.py makes debian/boot.svg from the whole picture", "python3 conf/picture.py %s >debian/boot.svg\n%s" % (WHOLE, drawn))
 small = ET.fromstring(read("debian/boot.svg"))
 title = small.findtext("{http://www.w3.org/2000/svg}title")
-result(int(small.get("width")) <= 880 and title and small.get("aria-label") == title, "it fits a page, and has a title", "%s wide, %s" % (small.get("width"), title))
+result(int(small.get("width")) <= 880 and title and small.get("aria-label") == title, "debian/boot.svg fits a page and has a title", "%s wide, %s" % (small.get("width"), title))
 shutil.rmtree(root)
 print("1..%d" % number)
 sys.exit(1 if failed else 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""conf/refresh/*.py on public data of our own making, as TAP: what is the same shows nothing; a new type is a row, a changed number is told;
-nothing is written without --write, and what is written still builds. The shapes are those of EC2's DescribeInstanceTypes, of pci.ids and of
+"""conf/refresh/*.py on public data of our own making, as TAP. Data that a table has give no diff; a new type or a changed number does.
+A script writes only with --write, and its table still builds. The shapes are those of EC2's DescribeInstanceTypes, of pci.ids and of
 the Go sources of Kubernetes."""
 import json
 import os
@@ -39,22 +39,22 @@ def run(name, *arguments):
 
 
 def judge(name, same, new, added, taken=(), told=""):
-    """Twice: data that the table has show nothing; with others the lines of the diff are these, and --write makes them."""
+    """Data that the table has give no diff; the new data give these lines of a diff, and --write makes them."""
     before = (CONF / (name + ".csv")).read_text()
     done = run(name, *same)
-    result(done.returncode == 0 and not done.stdout, f"{name}: data that it has show nothing", done.stdout + done.stderr)
+    result(done.returncode == 0 and not done.stdout, f"{name}: data that the table already has give no diff", done.stdout + done.stderr)
     done = run(name, *new)
     lines = [line for line in done.stdout.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---") and "# As of" not in line]
     want = ["-" + row for row in taken] + ["+" + row for row in added]
-    result(done.returncode == 1 and sorted(lines) == sorted(want), f"{name}: new data are a diff", done.stdout + done.stderr)
-    result(told in done.stderr, f"{name}: and what it cannot decide is told", done.stderr)
-    result((CONF / (name + ".csv")).read_text() == before, f"{name}: nothing is written")
+    result(done.returncode == 1 and sorted(lines) == sorted(want), f"{name}: new data give a diff", done.stdout + done.stderr)
+    result(told in done.stderr, f"{name}: stderr names what the script cannot decide", done.stderr)
+    result((CONF / (name + ".csv")).read_text() == before, f"{name}: the script writes nothing without --write")
     done = run(name, *new, "--write")
     built = subprocess.run(["awk", "-f", str(TOP / "conf/tables.awk"), "-v", "table=" + name, str(CONF / (name + ".csv"))], capture_output=True, text=True)
     result(done.returncode == 0 and set(added) <= set(rows_of(name)) and not set(taken) & set(rows_of(name)) and built.returncode == 0,
-           f"{name}: with --write it is, and the table builds", done.stdout + built.stderr)
+           f"{name}: with --write the script writes the rows, and the table builds", done.stdout + built.stderr)
     text = (CONF / (name + ".csv")).read_text()
-    result("\n# As of 2027-01-02" in text and run(name, *new).returncode == 0, f"{name}: with the day of the data, and no difference is left")
+    result("\n# As of 2027-01-02" in text and run(name, *new).returncode == 0, f"{name}: --write sets the day of the data and leaves no difference")
 
 
 def answer(name, *types):
@@ -114,12 +114,12 @@ def of_pci():
     two = answer("two.json", ec2("p5.48xlarge", 8), ec2("p7.48xlarge", 8, "R100"), ec2("p8.48xlarge", 8, "X100"))
     judge("gpus", [same, one], [new, two], ["4001,r100," + "," * 10], told="a GPU of EC2's without an id in pci.ids: X100")
     table("gpus", ["2331,h100,hopper,h100,,,,pci,4,yes,,18,3350"])
-    result("another name: 2331 is GA100 [A100 PCIe] there, h100 here" in run("gpus", new, one).stderr, "gpus: another name of an id is told")
+    result("another name: 2331 is GA100 [A100 PCIe] there, h100 here" in run("gpus", new, one).stderr, "gpus: stderr names an id with another name in pci.ids")
     table("pci-devices", ["ebs,1d0f,8061,010802,nvme", "efa,1d0f,efa1,020000,efa", "nvswitch-hopper,10de,22a3,068000,"])
     empty = TMP / "empty"
     empty.write_text("{}")
-    result("is not an answer of EC2: make one" in run("gpus", same, empty).stderr, "another file is not taken for an answer of EC2")
-    result("has no devices of vendor 10de" in run("gpus", empty, one).stderr, "nor for PCI ids")
+    result("is not an answer of EC2: make one" in run("gpus", same, empty).stderr, "gpus: stderr says that a file is not an answer of EC2")
+    result("has no devices of vendor 10de" in run("gpus", empty, one).stderr, "gpus: stderr says that a file without PCI ids lacks vendor 10de")
     judge("pci-devices", [same], [new], ["aws-neurondevice-trainium3,1d0f,7464,,"], told="so that they stay: 10de:22a3 (nvswitch-hopper)")
 
 
@@ -208,7 +208,7 @@ var defaults = map[featuregate.Feature]featuregate.FeatureSpec{
     table("feature-gates", ["FirstGate,,,alpha,"])
     judge("feature-gates", trees["c"], trees["d"], ["SecondGate,29,,beta,"])
     done = run("kubelet-settings", TMP / "a/kubelet@v0.28.1", TMP / "a/kubelet@v0.30.1")
-    result(done.returncode == 1 and "1.28 to 1.30: a version between them is missing" in done.stderr, "a version that is left out is told", done.stderr)
+    result(done.returncode == 1 and "1.28 to 1.30: a version between them is missing" in done.stderr, "kubelet-settings: a missing version between two trees is an error", done.stderr)
 
 
 CONF.mkdir()
@@ -218,9 +218,9 @@ try:
     of_kubelet()
     scripts = {path.stem for path in (TOP / "conf/refresh").glob("*.py")} - {"table"}
     readme = (TOP / "src/README.md").read_text()
-    result(all((TOP / "conf" / (name + ".csv")).exists() for name in scripts), "each script has the name of its table", scripts)
-    result(all(f"`{name}`" in readme for name in scripts), "src/README.md names each", scripts)
-    result(all(os.access(TOP / "conf/refresh" / (name + ".py"), os.X_OK) for name in scripts), "each is a program")
+    result(all((TOP / "conf" / (name + ".csv")).exists() for name in scripts), "each script of conf/refresh has the name of its table", scripts)
+    result(all(f"`{name}`" in readme for name in scripts), "src/README.md names each script of conf/refresh", scripts)
+    result(all(os.access(TOP / "conf/refresh" / (name + ".py"), os.X_OK) for name in scripts), "each script of conf/refresh is executable")
 finally:
     shutil.rmtree(TMP)
 print(f"1..{count}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rooms of src/README.md beside the includes of src: each list is what is there, and a room uses only those below it. Prints TAP.
+"""Compares the rooms in src/README.md with the includes of src. The lists must agree, and a room uses only rooms below it. Prints TAP.
 
 usage: rooms.py DIRECTORY
 """
@@ -34,10 +34,10 @@ def same(what, says, is_there):
         print(f"# src/README.md has {', '.join(sorted(says - is_there)) or 'nothing'} too much, and lacks {', '.join(sorted(is_there - says)) or 'nothing'}")
 
 
-same("every room has a row", set(order), set(uses) - {"main"})
+same("each room of src has a row in src/README.md", set(order), set(uses) - {"main"})
 for i, (room, _, may, by) in enumerate(rows):
-    same(f"{room}: the rooms that it uses", words(may), uses.get(room, set()))
-    same(f"{room}: the rooms that use it", words(by), used.get(room, set()))
-    same(f"{room}: all that it uses stands below it", words(may) - set(order[i + 1:]), set())
+    same(f"{room}: src/README.md lists the rooms that it uses", words(may), uses.get(room, set()))
+    same(f"{room}: src/README.md lists the rooms that use it", words(by), used.get(room, set()))
+    same(f"{room}: its row stands above the rooms that it uses", words(may) - set(order[i + 1:]), set())
 print(f"1..{count}")
 sys.exit(1 if bad else 0)

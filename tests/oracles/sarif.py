@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is this a document of SARIF 2.1.0 that a forge shows? problems(document) returns sentences; as a program, of files.
 
-What is asked is what the standard (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html, by its sections) wants of what we
-write, and what GitHub's code scanning wants beyond that
+The checks are those of the standard (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html, by its sections) for the objects
+that nodestrap writes, and those that GitHub code scanning adds
 (https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support).
 """
 import json, re, sys
 
-# RFC 3986, 4.1: a URI or a relative reference, of what a path can come to
+# RFC 3986, 4.1: a URI or a relative reference, with the characters that a path can have
 URI = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*$")
-KNOWN = {       # which properties of ours are there, by object; others are misspelt
+KNOWN = {       # the properties that nodestrap writes, by object; others are misspelt
     "log": {"$schema", "version", "runs"}, "run": {"tool", "invocations", "columnKind", "results"},
     "driver": {"name", "version", "rules"}, "rule": {"id", "shortDescription", "fullDescription", "help"},
     "invocation": {"executionSuccessful", "exitCode"},

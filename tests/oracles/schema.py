@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what `nodestrap config schema` says of documents with what `nodestrap config check` says of them; prints TAP.
+"""Compares the verdicts of `nodestrap config schema` and of `nodestrap config check` on documents; prints TAP.
 
-The schema describes one document, the decoder judges the merged whole. So this is compared:
-  cases   every document that PyYAML finds in a case, bare or in a part, is given to jsonschema. What is accepted must be valid.
-          What is rejected by a rule about types or names (T1, T3, T4, V5) or about what a document is (D2) must not be.
-          Rejections by other rules the schema may or may not know.
+The schema describes one document, the decoder judges the merged whole. So these are compared:
+  cases   every document that PyYAML finds in a case, bare or in a part, is given to jsonschema. An accepted one must be valid.
+          One that a rule about types or names (T1, T3, T4, V5) or about the form of a document (D2) rejects must be invalid.
+          The schema need not know other rules.
   fields  for every path of the schema, a good document with a probe there: both must say the same, except where the table below
           says that only the decoder can know.
 """
@@ -74,7 +74,7 @@ def run(*argv):
 schema = json.loads(run("config", "schema").stdout)
 jsonschema.Draft202012Validator.check_schema(schema)
 validator = jsonschema.Draft202012Validator(schema)
-result(True, "the schema is one by its own meta-schema")
+result(True, "the schema is valid by its meta-schema")
 
 # ---- cases
 rules = {}
@@ -89,7 +89,7 @@ for name, (verdict, broken) in sorted(rules.items()):
         found = documents(data)
         if not found:
             continue
-        if len(found) > 1 and "V5" in broken:   # what one document says wrongly, a later one may mend
+        if len(found) > 1 and "V5" in broken:   # a later document may correct an error of an earlier one
             continue
         valid = all(validator.is_valid(d) for d in found)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError, TypeError):
@@ -97,17 +97,17 @@ for name, (verdict, broken) in sorted(rules.items()):
     by_type = bool(broken & {"T1", "T3", "T4", "V5", "D2"}) and "V1" not in broken
     if verdict == "accept" or by_type:
         compared += 1
-        result(valid == (verdict == "accept"), "case %s" % name, "%s by %s; the schema says %s" % (verdict, " ".join(sorted(broken)), "valid" if valid else "invalid"))
-result(compared >= 40, "%d cases were compared" % compared, "too few: is the reader of cases broken?")
+        result(valid == (verdict == "accept"), "the schema and nodestrap agree about case %s" % name, "%s by %s; the schema says %s" % (verdict, " ".join(sorted(broken)), "valid" if valid else "invalid"))
+result(compared >= 40, "the schema is compared on 40 cases or more (%d)" % compared, "too few: is the reader of cases broken?")
 
 # ---- what is shipped
 strict = jsonschema.Draft202012Validator(json.loads(run("config", "schema", "--strict").stdout))
 for name in sorted(n for n in os.listdir(SHIPPED) if n.endswith(".userdata")):
     with open(os.path.join(SHIPPED, name), "rb") as f:
         shipped = documents(f.read())
-    result(bool(shipped) and all(validator.is_valid(d) for d in shipped), "example %s" % name, "the schema does not take it")
+    result(bool(shipped) and all(validator.is_valid(d) for d in shipped), "the schema accepts example %s" % name, "the schema does not take it")
     wrong = [e.message for d in shipped if len(shipped) == 1 for e in strict.iter_errors(d)]
-    result(not wrong, "also by the schema for editors, where it is one document", "; ".join(wrong))
+    result(not wrong, "the strict schema accepts the example, if it is a single document", "; ".join(wrong))
 
 # ---- fields
 GOOD = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {"cluster": {
@@ -135,7 +135,7 @@ DECODER_ONLY = {
     "spec.accelerator.nvidia.mig[].profiles": "names of profiles", "spec.accelerator.nvidia.mig[].profiles.*": "names of profiles",
     "spec.instance": "", "spec.accelerator": "",
 }
-SIBLINGS = {    # what an item needs beside the probe to be judged alone
+SIBLINGS = {    # other keys that an item needs beside the probe
     "spec.instance.hugePages.pages[]": {"size": "2Mi", "count": 1},
     "spec.instance.storage.volumes[]": {"device": "sdb", "mountTargets": ["/data"]},
     "spec.accelerator.nvidia.mig[]": {"profiles": {"1g.5gb": 1}},
@@ -194,7 +194,7 @@ with tempfile.TemporaryDirectory() as folder:
             continue
         for example in node.get("examples", [None]):
             n += 1
-            if isinstance(example, dict) and path in ("spec", "spec.cluster"):      # beside what is needed
+            if isinstance(example, dict) and path in ("spec", "spec.cluster"):      # together with the required keys
                 example = {**(GOOD["spec"] if path == "spec" else GOOD["spec"]["cluster"]), **example}
             document = put(copy.deepcopy(GOOD), path, example)
             up = path.rpartition(".")[0]
@@ -205,7 +205,7 @@ with tempfile.TemporaryDirectory() as folder:
             check = run("config", "check", "-c", "file://" + file)
             if example is None or check.returncode or not validator.is_valid(document):
                 wrong.append("%s: %s: %s" % (path, json.dumps(example), check.stderr.decode()))
-    result(n > 60 and not wrong, "%d examples are right" % n, "\n# ".join(wrong))
+    result(n > 60 and not wrong, "the schema and config check accept all %d examples in the schema" % n, "\n# ".join(wrong))
 # ---- the strict one, as an editor reads it
 strict = json.loads(run("config", "schema", "--strict").stdout)
 jsonschema.Draft202012Validator.check_schema(strict)
@@ -215,10 +215,10 @@ conf = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "co
 for name in ("plan", "config-check"):
     with open(os.path.join(conf, name + ".schema.json"), encoding="utf-8") as f:
         ids[name] = json.load(f)["$id"]
-# Editors and catalogues keep schemas by these: they stay from version to version.
+# Editors and catalogues keep schemas by their $id, so it must not change from version to version.
 want = {"schema": "urn:nodestrap:node.eks.aws/v1alpha1", "strict": "urn:nodestrap:node.eks.aws/v1alpha1:strict",
         "plan": "urn:nodestrap:plan:1", "config-check": "urn:nodestrap:config-check:1"}
-result(ids == want and strict["$schema"] == schema["$schema"], "each schema has a name that stays", str(ids))
+result(ids == want and strict["$schema"] == schema["$schema"], "each schema has its fixed $id", str(ids))
 
 
 class Editor(yaml.SafeLoader):              # YAML 1.2, as language servers have it: off is a text
@@ -237,10 +237,10 @@ for name in sorted(os.listdir(examples)):
     with open(os.path.join(examples, name), "rb") as f:
         found = documents(f.read()) or []
     merged = json.loads(run("config", "dump", "-c", os.path.join(examples, name)).stdout)
-    for document in [merged] + found * (len(found) == 1):       # several are one only together
+    for document in [merged] + found * (len(found) == 1):       # several documents are valid only when merged
         n += 1
         wrong += ["%s: %s: %s" % (name, e.json_path, e.message) for e in editor.iter_errors(document)]
-result(n > 1 and not wrong, "%d documents of examples are right by it" % n, "\n# ".join(wrong))
+result(n > 1 and not wrong, "the strict schema accepts %d documents of the examples" % n, "\n# ".join(wrong))
 
 
 def nodes(node, path="$"):
@@ -253,24 +253,24 @@ def nodes(node, path="$"):
 
 
 wrong = [path for path, node in nodes(strict) if "properties" in node and node.get("additionalProperties") is not False]
-result(not wrong, "no map of known keys takes another one", wrong)
+result(not wrong, "the strict schema allows no unknown key in a map of known keys", wrong)
 wrong = [path for path, node in nodes(strict) if "enum" in node and not (all(isinstance(word, str) and word for word in node["enum"]) and "pattern" not in node)]
-result(sum("enum" in node for _, node in nodes(strict)) > 15 and not wrong, "every choice is a plain list of words", wrong)
+result(sum("enum" in node for _, node in nodes(strict)) > 15 and not wrong, "each choice in the strict schema is a plain list of words", wrong)
 wrong = [path for path, node in nodes(strict) if "null" in node.get("type", [])]
-result(not wrong, "nothing is null", wrong)
+result(not wrong, "the strict schema allows null nowhere", wrong)
 
 
 def offered(*path):
-    """What a language server offers behind these keys: the words of a choice, or the keys of a map that are not there yet."""
+    """The completions of a language server behind these keys: the words of a choice, or the keys of a map."""
     node = strict
     for key in path:
         node = node["items"] if key == "[]" else node["properties"][key]
     return node.get("enum") or sorted(node.get("properties", {}))
 
 
-result(offered("spec", "instance", "localStorage", "strategy") == ["RAID0", "RAID10", "Mount"], "behind strategy: RAID0, RAID10 and Mount are offered")
-result(offered("spec", "instance", "localStorage", "disabledMounts", "[]") == ["Containerd", "PodLogs", "SOCI", "Kubelet"], "in a list, too")
-result(offered("apiVersion") == ["node.eks.aws/v1alpha1"] and {"cluster", "kubelet", "instance"} <= set(offered("spec")), "and keys")
+result(offered("spec", "instance", "localStorage", "strategy") == ["RAID0", "RAID10", "Mount"], "an editor offers RAID0, RAID10 and Mount for strategy")
+result(offered("spec", "instance", "localStorage", "disabledMounts", "[]") == ["Containerd", "PodLogs", "SOCI", "Kubelet"], "an editor offers the words of disabledMounts in its list")
+result(offered("apiVersion") == ["node.eks.aws/v1alpha1"] and {"cluster", "kubelet", "instance"} <= set(offered("spec")), "an editor offers the apiVersion and the keys of spec")
 
 DROP = object()
 BAD = (("", {"specs": {}}), ("spec", {"clutser": {}}), ("spec.cluster", {"nmae": "x"}), ("spec.cluster", {"cidr": DROP}), ("spec.cluster", {"name": DROP}), ("spec", {"cluster": DROP}),
@@ -291,11 +291,11 @@ for path, change in BAD:
             place[key] = value
     if editor.is_valid(document):
         wrong.append("%s %s" % (path, change))
-result(editor.is_valid(PLAIN) and not wrong, "%d mistakes are none by it" % len(BAD), "\n# ".join(wrong))
+result(editor.is_valid(PLAIN) and not wrong, "the strict schema accepts the plain document and refuses each of %d mistakes" % len(BAD), "\n# ".join(wrong))
 PLAIN["spec"].update(kubelet={"config": {"anything": {"goes": None}}}, containerd={"baseRuntimeSpec": {"a": [1]}}, featureGates={"FastImagePull": True})
 PLAIN["spec"]["instance"] = {"sysctl": {"vm.max_map_count": 262144}, "environment": {"default": {"A": 1}}, "network": {"efa": {"mode": "off"}}}
 PLAIN["metadata"] = {"name": "anything", "labels": {"a": "b"}}
 wrong = ["%s: %s" % (e.json_path, e.message) for e in editor.iter_errors(PLAIN)]
-result(not wrong and validator.is_valid(PLAIN), "what others read stays open", "\n# ".join(wrong))
+result(not wrong and validator.is_valid(PLAIN), "both schemas leave the settings of other programs open", "\n# ".join(wrong))
 print("1..%d" % number)
 sys.exit(1 if failed else 0)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""spdx.py ROOT SOURCES [unknown]: is the software bill of materials of the package that is unpacked at ROOT well formed, and true?
+"""spdx.py ROOT SOURCES [unknown]: checks the software bill of materials of the package that is unpacked at ROOT.
 
-Well formed: what SPDX 2.3 demands (https://spdx.github.io/spdx-spec/v2.3/), every identifier once, every relationship between things
-that are there. True: it has every file of the package but itself with its checksums and no other; every library that the program is
-linked with by its ELF header, or loads by the sources, and no other; with the version that is installed here, or ("unknown", a package
-that is installed elsewhere) by its name alone, of no version and nobody's. Prints what is not.
+Form: the rules of SPDX 2.3 (https://spdx.github.io/spdx-spec/v2.3/), each identifier once, both ends of each relationship in the
+document. Content: exactly the files of the package, without the document itself, with their checksums. Exactly the libraries in the ELF
+header of the program and those that the sources load. Each library has the version that is installed here. With "unknown", for a
+package that is installed elsewhere, it has its name alone, without version and supplier. Prints the faults.
 """
 import hashlib, json, os, re, struct, subprocess, sys
 
@@ -66,7 +66,7 @@ def needed(path):
 
 
 def opened():
-    """What library_load() is called for, and NVML's name, which is a constant."""
+    """The libraries that the sources give to library_load(), and NVML, which is a constant."""
     found = set()
     for folder, _, names in os.walk(os.path.join(SOURCES, "src")):
         for name in names:
@@ -80,7 +80,7 @@ for e in jsonschema.Draft7Validator(SCHEMA).iter_errors(document):
 if faults:
     sys.exit("\n".join(faults))
 
-# identifiers and the things between which something is said
+# identifiers, and both ends of each relationship
 elements = [document["SPDXID"]] + [x["SPDXID"] for x in document["packages"] + document["files"]]
 same("identifiers that are there twice", sorted({x for x in elements if elements.count(x) > 1}), [])
 relations = [(r["spdxElementId"], r["relationshipType"], r["relatedSpdxElement"], r.get("comment")) for r in document["relationships"]]

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: toml.py TOOL [FILE...]
 Compares the TOML parser and writer with Python's tomllib: on documents made here (valid, damaged, and hand-written ones), and on
-each FILE. The same value or a failure of both is wanted; only where tomllib gives what JSON cannot hold must ours fail alone.
-Prints TAP. SEED and COUNT in the environment change which documents are made, and how many."""
+each FILE. Both must give the same value, or both must fail. Only if tomllib gives a value that JSON cannot hold, ours must fail alone.
+Prints TAP. SEED and COUNT in the environment set the random documents and their number."""
 import datetime, json, math, os, random, subprocess, sys, tomllib
 
 TOOL = sys.argv[1]
@@ -68,7 +68,7 @@ def compare(name, documents):
     lines = tool(documents).decode().split("\n")[:-1]
     bad = [(d, e) for d, line in zip(documents, lines) if (e := judge(d, line))]
     taken = sum(not line.startswith("error ") for line in lines)
-    ok(len(lines) == len(documents) and not bad, f"{name}: {len(documents)} documents, {taken} of them taken",
+    ok(len(lines) == len(documents) and not bad, f"{name}: the parser agrees with tomllib about {len(documents)} documents, {taken} of them valid",
        f"{len(lines)} answers for {len(documents)} documents", *(f"{d!r}\n  {e}" for d, e in bad[:5]))
 
 
@@ -183,9 +183,9 @@ for v in values:
             bad.append(f"{v}\n{text.decode()}")
     except ValueError as e:
         bad.append(f"{e}: {v}\n{text.decode()}")
-ok(not bad, f"written: {len(values)} values read back by tomllib", *bad[:5])
+ok(not bad, f"tomllib reads back {len(values)} written values", *bad[:5])
 nulls = [b'{"a":null}', b'{"a":[null]}', b'{"a":{"b":{"c":null}}}', b'{"a":[{"b":null}]}', b'[]', b'1']
-ok(tool(nulls, "-w") == b"error\n" * len(nulls), "null and what is no object cannot be written")
+ok(tool(nulls, "-w") == b"error\n" * len(nulls), "the writer refuses null and a document that is not an object")
 
 for path in sys.argv[2:]:
     with open(path, "rb") as f:
@@ -193,6 +193,6 @@ for path in sys.argv[2:]:
     line = tool([data]).decode()
     compare(os.path.basename(path), [data])
     size, _, text = tool([line.encode()], "-w").partition(b"\n")
-    ok(len(data) > 1000 and not line.startswith("error ") and tomllib.loads(text.decode()) == json.loads(line), f"{os.path.basename(path)} written again", line[:200])
+    ok(len(data) > 1000 and not line.startswith("error ") and tomllib.loads(text.decode()) == json.loads(line), f"tomllib reads the same data from {os.path.basename(path)} after a rewrite", line[:200])
 print(f"1..{number}")
 sys.exit(failed > 0)

@@ -4,8 +4,9 @@
 
 usage: words.py [--list AREA FORM]
 
-words.csv beside this file has what each area may have of each form. More fails, and names places: those that the last run that passed did
-not see, as the cache of the tests remembers it, or else those in the files that were changed last. Less passes, and says so; UPDATE=1 then lowers the numbers of the table. You raise one by hand.
+words.csv beside this file has the number of each form that an area may have. A larger number fails, and the output names places: those
+that the last passed run did not see, by the cache of the tests, or else those in the files that changed last. A smaller number passes,
+with a line of output; UPDATE=1 then lowers the numbers of the table. You raise one by hand.
 
   areas   readme    README.md, tests/README.md and src/README.md
           help      conf/help.txt, string literals of src/cli and src/commands/commands.c: --help
@@ -164,7 +165,7 @@ def c_tokens(text):
     yield from (("string", p) for p in paragraphs(strings))
 
 
-# What a test wants of its guest (tests/run/boot.sh, tests/run/cluster.sh) is not a sentence.
+# Head lines for tests/run/boot.sh and tests/run/cluster.sh are not sentences.
 DIRECTIVE = re.compile(r"(run|type|imds|metadata|gpu|spec|interfaces|tree|script|signed|changed|watcher|vpc|environment|kernel|console(-lacks)?|kube|cluster|beside|usage): ")
 
 
@@ -236,7 +237,7 @@ def check_itself():
 
 
 def digest(kind, place):
-    """A place wherever it stands in its file."""
+    """The key of a place, without its line number."""
     return hashlib.sha256(repr((kind, place[0], place[2])).encode()).hexdigest()[:16]
 
 
@@ -246,7 +247,7 @@ def remember(places):
         with open("%s.%d" % (SEEN, os.getpid()), "w", encoding="ascii") as f:
             f.write("\n".join(sorted(digest(k, p) for k in places for p in places[k])))
         os.replace(f.name, SEEN)
-    except OSError:     # it only helps
+    except OSError:     # the cache only helps
         pass
 
 

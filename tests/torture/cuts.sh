@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The power goes fifty times, at random moments of whole boots, up to nine times in each machine, two machines at a time
-# (tests/vm/lib/any_cuts.py). CUTS_SEED=7: other moments.
+# Cuts the power fifty times, at random moments of whole boots: up to nine times in each machine, two machines at a time
+# (tests/vm/lib/any_cuts.py). CUTS_SEED=7 gives other moments.
 set -u; here=$(realpath "$(dirname "$0")/.."); W=$(mktemp -d) || exit 1; trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 seed=${CUTS_SEED:-$RANDOM} cuts=0 count=0 bad=0
 one() { CUTS="cuts=9 seed=$1" "$here/run/boot.sh" "$here/vm/any-cuts.sh" >"$W/$1" 2>&1; }
@@ -20,5 +20,5 @@ for ((round = 0; cuts < 50 && round < 24; round += 2)); do
         done
 done
 count=$((count + 1))
-if [ $cuts -ge 50 ]; then echo "ok $count - $cuts power cuts"; else bad=1; echo "not ok $count - $cuts power cuts, want 50"; fi
+if [ $cuts -ge 50 ]; then echo "ok $count - the campaign has $cuts power cuts"; else bad=1; echo "not ok $count - the campaign has $cuts power cuts, want 50"; fi
 echo "1..$count"; exit $bad

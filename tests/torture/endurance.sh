@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Endurance: a thousand inits that leave nothing behind, ten thousand retries in one process, services that flap for minutes, clocks that jump.
-# Before them what wants a systemd of its own, a container (endurance/container.sh), and what wants a kernel, a
-# machine that boots a dozen times (endurance/machine.sh).
+# Before them come two guests: a container with its own systemd (endurance/container.sh), and a machine with its own kernel
+# that boots a dozen times (endurance/machine.sh).
 # INITS, RETRIES and FLAPPING (seconds) make it shorter; ENDURANCE="retries clocks" runs those parts alone.
-# In a network of its own, but for the guests: nothing here may ever ask a real metadata service.
+# All but the guests runs in its own network namespace: nothing here may ever ask a real metadata service.
 export ENDURANCE=${ENDURANCE:-container machine inits retries flapping clocks}
 if [ -z "${OWN_NETWORK-}" ]; then
         unshare -n true 2>/dev/null || { echo '1..0 # SKIP no network namespaces here'; exit 0; }
@@ -28,7 +28,7 @@ of_process() { awk -v key="$2:" '$1 == key { print $2 }' "/proc/$1/status" 2>/de
 fds() { for _ in {1..20}; do find "/proc/$1/fd" -mindepth 1 2>/dev/null | wc -l; done | sort -n | head -n 1; }      # the least: a connection comes with some
 at_most() { [ "$1" -le "$2" ] || { echo "$1 is more than $2"; false; }; }
 
-# ---- what was done in a guest, whose report becomes part of this one ----
+# ---- the report of a guest becomes part of this one ----
 told() { # GUEST
         local line planned=''
         while IFS= read -r line; do
@@ -39,14 +39,14 @@ told() { # GUEST
                 *) echo "# ${line#\# }";;
                 esac
         done <"$GUESTS/$1.tap"
-        ok "$1: its report is whole" same_word "$planned" 1
+        ok "the report of the $1 is complete" same_word "$planned" 1
         find "$GUESTS/$1" -name figures -exec cat {} + >>"$FIGURES" 2>/dev/null
 }
 part_container() { told container; }
 part_machine() { told machine; }
 
-# ---- a thousand inits: of each its peak of memory, and its open files at the end ----
-# Every tenth has another configuration than the one before; every fiftieth has one that nodestrap refuses.
+# ---- a thousand inits, each with its memory peak and its open files at the end ----
+# The configuration changes after every ten inits; in every fiftieth it is one that nodestrap refuses.
 part_inits() {
         local n begin files bytes early late
         good >"$tmp/user-data"; { good; echo '  kubelet: {flags: [--v=5]}'; } >"$tmp/changed"; { good; echo '  kubelet: 1'; } >"$tmp/refused"
@@ -62,16 +62,16 @@ part_inits() {
                 case $n in 60|"$INITS") files=$(cd "$root" && find . | sort) bytes=$(du -sb --exclude=progress "$root" | cut -f1); [ $n != 60 ] || { early=$files; late=$bytes; };; esac
         done
         unset ENDURANCE_ACCOUNT TMPDIR
-        ok "$INITS inits end as they should" same_word $begin 0
-        ok "each told its account" same_word "$(wc -l <"$tmp/account")" "$INITS"
-        ok "none had a descriptor left at its end" same_word "$(awk 'NF > 2' "$tmp/account" | sort | uniq -c | head -3)" ''
-        # of each kind: those with the same configuration
-        ok "the highest peak of memory after the tenth is no more than 1 MiB over that of the first fifty" at_most "$(awk 'NR > 10 { print $1 }' "$tmp/account" | sort -n | tail -1)" $(($(awk 'NR <= 50 { print $1 }' "$tmp/account" | sort -n | tail -1) + 1024))
-        ok "none computed for more than two seconds" same_word "$(awk '$2 > 2000' "$tmp/account")" ''
-        ok "no file more than after the sixtieth" same_word "$(diff <(echo "$early") <(echo "$files"))" ''
-        ok "nor more than 4 KiB more in them" at_most "$bytes" $((late + 4096))
-        ok "what they did is told of the last ones" at_most "$(stat -c %s "$root/run/nodestrap/progress")" $((80 << 10))
-        ok "and no temporary file" same_word "$(find "$tmp/temporary" -mindepth 1; find "$root" -name '.*.tmp')" ''
+        ok "$INITS inits end with the expected exit status" same_word $begin 0
+        ok "each init adds a line to the account" same_word "$(wc -l <"$tmp/account")" "$INITS"
+        ok "no init has an open descriptor at its end" same_word "$(awk 'NF > 2' "$tmp/account" | sort | uniq -c | head -3)" ''
+        # the first fifty have each configuration
+        ok "the memory peak after the tenth init is at most 1 MiB over that of the first fifty" at_most "$(awk 'NR > 10 { print $1 }' "$tmp/account" | sort -n | tail -1)" $(($(awk 'NR <= 50 { print $1 }' "$tmp/account" | sort -n | tail -1) + 1024))
+        ok "no init uses more than two seconds of CPU time" same_word "$(awk '$2 > 2000' "$tmp/account")" ''
+        ok "the last init leaves the same files as the sixtieth" same_word "$(diff <(echo "$early") <(echo "$files"))" ''
+        ok "files grow by at most 4 KiB after the sixtieth init" at_most "$bytes" $((late + 4096))
+        ok "the progress file holds the last inits only, at most 80 KiB" at_most "$(stat -c %s "$root/run/nodestrap/progress")" $((80 << 10))
+        ok "no init leaves a temporary file" same_word "$(find "$tmp/temporary" -mindepth 1; find "$root" -name '.*.tmp')" ''
         figure "$INITS inits under account"
 }
 
@@ -104,20 +104,20 @@ part_retries() {
         export AWS_ACCESS_KEY_ID=AKIDEXAMPLE AWS_SECRET_ACCESS_KEY=notavaluethatanybodymaysee
         env LD_PRELOAD="$tmp/preload.so" ENDURANCE_SPEED=5000 "$nodestrap" wait --root "$d" --timeout 24h >"$tmp/out" 2>"$tmp/err" & pid=$!
         sampled "$pid" count_of
-        ok "wait tries $RETRIES times in one process" at_least_is "$done_" "$RETRIES"
-        ok "with the memory of a tenth of them, but for 256 KiB" at_most "${rss2:-0}" $((${rss1:-0} + 256))
-        ok "and as many descriptors, but for a connection that is just begun" at_most "${fd2:-99}" $((${fd1:-0} + 2))
-        ok "SIGTERM ends it with a report" same_word "$code $(grep -c 'failed (1 EINTERRUPTED) at join: ' "$tmp/err")" "1 1"
+        ok "wait retries $RETRIES times in one process" at_least_is "$done_" "$RETRIES"
+        ok "wait has at most 256 KiB more memory at the end than after a tenth of the retries" at_most "${rss2:-0}" $((${rss1:-0} + 256))
+        ok "wait has at most two descriptors more at the end than after a tenth of the retries" at_most "${fd2:-99}" $((${fd1:-0} + 2))
+        ok "SIGTERM ends wait with exit status 1 and a report" same_word "$code $(grep -c 'failed (1 EINTERRUPTED) at join: ' "$tmp/err")" "1 1"
         figure "$done_ retries of wait in one process"
-        # what failed, to be told to a cluster that never answers
-        mkdir -p "$d/run/nodestrap/events"; rm -f "$tmp/count"     # the name says when it began; one that begins later never ends
+        # an event of a failure, for a cluster that never answers
+        mkdir -p "$d/run/nodestrap/events"; rm -f "$tmp/count"     # the name has its begin time; with a later one the event never ends
         printf '{"reason": "NodestrapFailed", "time": "2026-01-02T03:04:05Z", "warning": true, "message": "m", "key": "k", "environment": {}}' >"$d/run/nodestrap/events/09999999999999999999.1"
         env LD_PRELOAD="$tmp/preload.so" ENDURANCE_SPEED=5000 "$nodestrap" send-events --root "$d" >"$tmp/out" 2>"$tmp/err" & pid=$!
         sampled "$pid" count_of
-        ok "send-events tries $RETRIES times in one process" at_least_is "$done_" "$RETRIES"
-        ok "with the memory of a tenth of them, but for 256 KiB" at_most "${rss2:-0}" $((${rss1:-0} + 256))
-        ok "and as many descriptors, but for a connection that is just begun" at_most "${fd2:-99}" $((${fd1:-0} + 2))
-        ok "SIGTERM ends it well, and what it had to tell is kept" same_word "$code $(ls "$d/run/nodestrap/events")" "0 09999999999999999999.1"
+        ok "send-events retries $RETRIES times in one process" at_least_is "$done_" "$RETRIES"
+        ok "send-events has at most 256 KiB more memory at the end than after a tenth of the retries" at_most "${rss2:-0}" $((${rss1:-0} + 256))
+        ok "send-events has at most two descriptors more at the end than after a tenth of the retries" at_most "${fd2:-99}" $((${fd1:-0} + 2))
+        ok "SIGTERM ends send-events with exit status 0, and the event stays" same_word "$code $(ls "$d/run/nodestrap/events")" "0 09999999999999999999.1"
         figure "$done_ retries of send-events in one process"
         kill $refusing; unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
 }
@@ -142,21 +142,21 @@ part_flapping() {
                         echo "$code $took $(tail -1 "$tmp/flap$w.err")" >>"$tmp/codes"
                   done ) & pids+=($!)
         done
-        sleep $((end > SECONDS ? end - SECONDS : 0)); kill -USR1 "${pids[@]:0:2}"      # then all is well: who is still at work does not take a minute more
+        sleep $((end > SECONDS ? end - SECONDS : 0)); kill -USR1 "${pids[@]:0:2}"      # the services work from here on: an init that still runs ends within a minute
         read -r ill <&7
         for w in "${pids[@]:2}"; do wait "$w"; done
         kill "${pids[@]:0:2}"
         runs=$(wc -l <"$tmp/codes") well=$(grep -c '^0 ' "$tmp/codes") 
         awk '$1 != 0 && $1 != 12 && $1 != 20 && $1 != 10 && $1 != 11' "$tmp/codes" >"$tmp/wrong"; wrong=$(wc -l <"$tmp/wrong"); sed 's/^/# /' "$tmp/wrong" | head
         awk '$2 > 200' "$tmp/codes" >"$tmp/long"; long=$(wc -l <"$tmp/long"); busy=$(awk '$2 > 3000' "$tmp/account" | wc -l)
-        ok "inits beside services that flap for $FLAPPING s: some go well ($well of $runs)" test "$well" -gt 0
-        ok "and have their troubles with them" at_least_is "$ill" 1
-        ok "the others fail for the services' sake" same_word "$wrong" 0
-        ok "with a last line that says so" same_word "$(awk '$1 != 0' "$tmp/codes" | grep -vcE ' nodestrap: failed \([0-9]+ E[A-Z0-9]+\) at [a-z]+: .* in [0-9.]+ s; the last one: ')" 0
-        ok "none takes longer than its deadlines" same_word "$long" 0
-        ok "none computes all that while" same_word "$busy" 0
-        ok "none has more open at its end than libcurl keeps of its connection to EC2" same_word "$(awk 'NF > 6' "$tmp/account" | head -3)" ''
-        ok "and no secret is in what they say" no_canary
+        ok "some inits succeed beside services that flap for $FLAPPING s ($well of $runs)" test "$well" -gt 0
+        ok "the proxy before IMDS disturbs at least one connection" at_least_is "$ill" 1
+        ok "the other inits fail with exit status 10, 11, 12 or 20" same_word "$wrong" 0
+        ok "the last line of each failed init has its phase, the time and the last error" same_word "$(awk '$1 != 0' "$tmp/codes" | grep -vcE ' nodestrap: failed \([0-9]+ E[A-Z0-9]+\) at [a-z]+: .* in [0-9.]+ s; the last one: ')" 0
+        ok "no init takes longer than its deadlines" same_word "$long" 0
+        ok "no init uses more than three seconds of CPU time" same_word "$busy" 0
+        ok "no init has more descriptors at its end than libcurl keeps for its connection to EC2" same_word "$(awk 'NF > 6' "$tmp/account" | head -3)" ''
+        ok "no init writes a secret to stderr or its status file" no_canary
         figure "$FLAPPING seconds of flapping services"; figure "$runs inits beside them"
         cut -d' ' -f1 "$tmp/codes" | sort | uniq -c | sed 's/^/# exits: /'
 }
@@ -169,7 +169,7 @@ part_clocks() {
         mock --imds "$fixtures/imds-m5" --ec2-listen 127.0.0.1:0 --user-data "$tmp/by-name"
         machine; : >"$tmp/jumps"
         for where in 315360000 -1790000000; do
-                for n in 0 1 2 3; do          # so many looks before the jump; and back again, or not, or more of them
+                for n in 0 1 2 3; do          # n looks at the clock before the jump; then no return, a return, or more jumps
                         for back in '' 0 more; do
                                 list=$(head -c $((2 * n)) <<<'0 0 0 0 0 0 ')$where; [ "$back" != 0 ] || list+=" $where 0"; [ "$back" != more ] || list+=' 0 86400 0 -86400 0'
                                 rm -f "$root/run/nodestrap/facts.json"
@@ -178,8 +178,8 @@ part_clocks() {
                         done
                 done
         done
-        ok "init goes well however the clock jumps, ten years ahead or to 1970" same_word $bad 0
-        # TLS and a presigned token, whose times are those of the clock: it is right again at the nth look, or never
+        ok "init succeeds when the clock jumps ten years ahead or to 1970" same_word $bad 0
+        # TLS and a presigned token depend on the clock, which is right again at the nth look, or never
         local d=$tmp/joins kube server
         export AWS_ACCESS_KEY_ID=AKIDEXAMPLE AWS_SECRET_ACCESS_KEY=notavaluethatanybodymaysee
         bad=0
@@ -195,10 +195,10 @@ part_clocks() {
                 ENDURANCE_JUMPS=$where ENDURANCE_JUMPED=$tmp/jumps timeout 120 env LD_PRELOAD="$tmp/preload.so" "$nodestrap" wait --root "$d" --timeout 2s >"$tmp/out" 2>"$tmp/err"; code=$?
                 ok "wait says that the clock is wrong by $where s" same_word "$code $(tail -1 "$tmp/err" | grep -c '(60 ECLOCK) at join: ')" "60 1"
         done
-        ok "wait goes well once the clock is right" same_word $bad 0
+        ok "wait succeeds once the clock is right" same_word $bad 0
         kill $server; unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
         jumps=$(awk '{ sum += $1 } END { print sum + 0 }' "$tmp/jumps")
-        ok "as it did in at least twelve of them" at_least_is "$(grep -cv '^0$' "$tmp/jumps")" 12
+        ok "the clock jumps in at least twelve of these runs" at_least_is "$(grep -cv '^0$' "$tmp/jumps")" 12
         figure "$jumps clock jumps"
 }
 

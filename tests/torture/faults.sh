@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every call of an init that changes something fails in each way, or is the last. All phases run in a container with one disk. Steps of
-# arrays, huge pages and udev run again in virtual machines, two at a time (tests/vm/lib/faults.py). FAULTS_SHARDS=3: so many
-# machines share the calls of a scene; FAULTS_SECONDS: each ends after that time, and has then had them in no order.
+# Each system call of an init that changes something fails in each way, or kill or die comes at it. All phases run in a container with one disk. Steps of
+# arrays, huge pages and udev run again in virtual machines, two at a time (tests/vm/lib/faults.py). FAULTS_SHARDS=3: this many
+# machines share the calls of a scene. FAULTS_SECONDS: each ends after that time; the order of the calls is random.
 set -u; here=$(realpath "$(dirname "$0")/.."); W=$(mktemp -d) || exit 1; trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 shards=${FAULTS_SHARDS:-2} seconds=${FAULTS_SECONDS:-8500} scenes=(devices run reboot again) i=0 jobs=() count=0 bad=0
 one() { FAULTS="$2 seconds=$seconds" "$here/run/boot.sh" "$here/$1" >"$W/$3" 2>&1; }

@@ -15,7 +15,7 @@ W=$(mktemp -d) || exit 1; trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 echo 'int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n); int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n) { return d && n > 9; }' >"$W/a.c"
 clang -fsanitize=fuzzer,address -o "$W/a" "$W/a.c" 2>/dev/null || skip "clang has no libFuzzer here: make deps-test"
 nice make -j"$(nproc)" CC=clang O=$B "${all[@]/#/$B/fuzzers/}" >"$W/log" 2>&1 || { tail -n 20 "$W/log"; echo 'Bail out! the fuzzers cannot be built'; exit 1; }
-# Words that a mutation would not find: keys of the configuration, and what sysfs, AWS and Kubernetes call things, as the corpora have them.
+# Words that a mutation would not find: keys of the configuration, and words of sysfs, AWS and Kubernetes from the corpora.
 grep -ohE '"[A-Za-z]{4,24}"' conf/nodeconfig.schema.json | sort -u >"$W/config.dict"
 for f in "${all[@]}"; do
         case $f in fuzz-decode | fuzz-plan | fuzz-source) cp "$W/config.dict" "$W/$f.dict"; continue;; esac
@@ -37,7 +37,7 @@ turn() {
 }
 spent() { cat "$W"/fuzz-* 2>/dev/null | awk 'NF == 3 && $1 ~ /^[0-9]+$/ { s += $2; n += $1 } END { printf "%d %d\n", s, n }'; }
 
-# Short turns first, so that each has had one when you end it. One that found something has no more of them.
+# Turns are short, so that each fuzzer has had one if you end the run early. A fuzzer that found something gets no more turns.
 slice=$((TOTAL / ${#all[@]} / 4)); slice=$((slice < 2 ? 2 : slice > 60 ? 60 : slice))
 while :; do
         running=0 any=''
@@ -55,14 +55,14 @@ wait
 i=0
 for f in "${all[@]}"; do
         i=$((i + 1)); read -r s n < <(awk '{ s += $2; n += $1 } END { printf "%d %d\n", s, n }' "$W/$f" 2>/dev/null)
-        if [ ! -e "$W/$f.bad" ]; then echo "ok $i - $f: ${n:-0} executions in ${s:-0} s"; continue; fi
+        if [ ! -e "$W/$f.bad" ]; then echo "ok $i - $f finds no failure in ${n:-0} executions, ${s:-0} s"; continue; fi
         echo "not ok $i - $f: $(grep -m 1 -E '^SUMMARY|ERROR: |runtime error' "$W/$f.bad" || echo 'it died')"
         grep -E 'Test unit written|^ *#[0-9]+ .* in |runtime error' "$W/$f.bad" | head -n 20 | sed 's/^/# /'
 done
 read -r s n < <(spent)
 [ -z "${FIGURES-}" ] || printf '%s\n' "$n executions of fuzzers" "$s CPU seconds of fuzzing" >>"$FIGURES"
 
-# ---- what the tree's corpora lack ----
+# ---- additions to the corpora of the tree ----
 if [ "${FUZZ_MERGE:-0}" = 1 ]; then
         for f in "${all[@]}"; do
                 rm -rf "$W/new"; mkdir "$W/new" "$W/new/in" "$W/new/out"; cp "tests/fuzz/corpus/$f"/* "$W/new/out/"
@@ -77,10 +77,10 @@ fi
 # ---- coverage ----
 i=$((i + 1))
 if ! command -v llvm-cov >/dev/null || ! command -v llvm-profdata >/dev/null; then
-        echo "ok $i - coverage # SKIP llvm is not installed"; exit 0
+        echo "ok $i - llvm-cov reports the coverage # SKIP llvm is not installed"; exit 0
 fi
 if ! nice make -j"$(nproc)" CC=clang O=$COVERAGE CFLAGS='-O1 -g -fprofile-instr-generate -fcoverage-mapping' \
-        "${all[@]/#/$COVERAGE/tests/fuzz/}" >"$W/log" 2>&1; then tail -n 20 "$W/log"; echo "not ok $i - coverage: it cannot be built"; exit 1; fi
+        "${all[@]/#/$COVERAGE/tests/fuzz/}" >"$W/log" 2>&1; then tail -n 20 "$W/log"; echo "not ok $i - llvm-cov reports the coverage: it cannot be built"; exit 1; fi
 objects=()
 for f in "${all[@]}"; do
         LLVM_PROFILE_FILE="$W/$f.%p.profraw" nice "$COVERAGE/tests/fuzz/$f" "tests/fuzz/corpus/$f" "$B/corpus/$f" >"$W/log" 2>&1 || tail -n 3 "$W/log" | sed 's/^/# /'
@@ -102,5 +102,5 @@ for part, name, lines, regions in sorted(rows):
 total = {k: [sum(r[i][w] for r in rows) for w in ('covered', 'count')] for i, k in ((2, 'lines'), (3, 'regions'))}
 for k, (covered, count) in total.items(): print(f"# {100 * covered / max(count, 1):.1f} %: {covered} of {count} {k} of the {len(rows)} files that a fuzzer reaches")
 EOF
-echo "ok $i - coverage"
+echo "ok $i - llvm-cov reports the coverage"
 [ -z "$(ls "$W"/*.bad 2>/dev/null)" ]

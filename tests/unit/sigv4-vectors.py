@@ -21,7 +21,7 @@ def sign(method, query, headers, body, region, service, date, path='/'):
 
 
 def presign(own, headers, region, date, token=None, expires=60, key='AKIDNODESTRAP0001', path='/'):
-    """The signature alone: the test writes down the query before it itself."""
+    """The signature alone: test-sigv4.c has the query before it."""
     fields = own + [('X-Amz-Algorithm', 'AWS4-HMAC-SHA256'), ('X-Amz-Credential', f'{key}/{date[:8]}/{region}/sts/aws4_request'),
                     ('X-Amz-Date', date), ('X-Amz-Expires', str(expires)), ('X-Amz-SignedHeaders', ';'.join(n for n, _ in headers))]
     if token is not None:

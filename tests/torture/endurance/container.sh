@@ -4,7 +4,7 @@
 # imds: imds-m5
 # tree: enabled endurance
 # Inits beside a systemd of their own: hundreds of them with their costs, signals in each phase, and two at once. Also restarts of D-Bus and
-# systemd in the middle, and kills as by the kernel when memory runs out. KEEP/…/figures tells what was done. PARTS="together killed" runs those
+# systemd in the middle, and kills as by the kernel when memory runs out. KEEP/…/figures has the counts. PARTS="together killed" runs those
 # parts alone, SIGNALS="TERM KILL" has these signals alone; tests/boot/endurance.sh is a short form.
 [ -d /vmtest ] || exec "$(dirname "$0")/../../run/boot.sh" "$0"
 . /vmtest/guest.sh
@@ -19,9 +19,9 @@ no_lock() { flock -n /run/nodestrap/lock true && flock -n /run/nodestrap/devices
 check_node
 for unit in kubelet containerd nodestrap-config nodestrap-run; do mkdir -p $U/$unit.service.d; printf '[Unit]\nStartLimitIntervalSec=0\n' >$U/$unit.service.d/often.conf; done; systemctl daemon-reload
 
-# ---- hundreds of inits, and what is left of them ----
+# ---- hundreds of inits, and their leftovers ----
 preload=/vmtest/endurance.so
-system_counts() {       # what systemd, the bus, the kernel and the journal keep of programs that are gone
+system_counts() {       # leftovers of ended programs in systemd, the bus, the kernel and the journal
         echo "jobs $(systemctl show -P NJobs)"; echo "failed $(systemctl show -P NFailedUnits)"
         echo "matches $(busctl --json=short call org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus.Debug.Stats GetStats 2>/dev/null | python3 -c 'import json,sys; d=json.load(sys.stdin)["data"][0]; print(d.get("MatchRules",{}).get("data"), d.get("ActiveConnections",{}).get("data"))' 2>/dev/null)"
         echo "mounts $(wc -l </proc/self/mountinfo)"; echo "inotify $(find /proc/[0-9]*/fd -lname 'anon_inode:inotify' 2>/dev/null | wc -l)"
@@ -46,10 +46,10 @@ part_inits() {
         done
         rm -f /etc/eks/nodeadm.d/90-b.yaml
         try "$INITS inits beside systemd succeed" is $bad 0
-        try "none had a descriptor left at its end but libsystemd's to the journal" is "$(awk '{ for (i = 3; i <= NF; i++) if ($i !~ /^socket:/ || i > 3) print }' /run/account | head -3)" ''
-        try "the peak of memory does not grow: at most 1 MiB over the first forty" test "$(awk 'NR > 10 { print $1 }' /run/account | sort -n | tail -1)" -le $(($(awk 'NR <= 40 { print $1 }' /run/account | sort -n | tail -1) + 1024))
-        try "systemd, the bus, the kernel and the journal keep no more than after the fortieth" diff out/counts.40 "out/counts.$INITS"
-        try "PID 1 has no more descriptors but for three" test "$(cat "out/pid1.$INITS")" -le $(($(cat out/pid1.40) + 3))
+        try "no init has an open descriptor at its end but the journal socket of libsystemd" is "$(awk '{ for (i = 3; i <= NF; i++) if ($i !~ /^socket:/ || i > 3) print }' /run/account | head -3)" ''
+        try "the memory peak of later inits is at most 1 MiB over that of the first forty" test "$(awk 'NR > 10 { print $1 }' /run/account | sort -n | tail -1)" -le $(($(awk 'NR <= 40 { print $1 }' /run/account | sort -n | tail -1) + 1024))
+        try "systemd, D-Bus, the kernel and the journal keep the same as after the fortieth init" diff out/counts.40 "out/counts.$INITS"
+        try "PID 1 has at most three descriptors more than after the fortieth init" test "$(cat "out/pid1.$INITS")" -le $(($(cat out/pid1.40) + 3))
         figure "$INITS inits beside systemd"
         init 2>/run/err
 }
@@ -60,23 +60,23 @@ hold_end() { rm -f $U/containerd.service.d/holds.conf; systemctl daemon-reload; 
 until_is() { local _; for _ in {1..600}; do "$@" >/dev/null 2>&1 && return; sleep 0.05; done; echo "never: $*"; return 1; }
 state_is() { is "$(property "$1" ActiveState)" "$2"; }
 signals=0
-again() { # NAME: what comes behind a phase that was ended
-        try "$1: nothing is locked" no_lock
-        try "$1: no job is left" until_is no_jobs
-        try "$1: no half file" is "$(find /etc /var/lib/kubelet /var/lib/nodestrap /run/nodestrap -name '.*.tmp')" ''
-        try "$1: the next init is well" sh -c "nodestrap init $(sources) 2>/run/err || { cat /run/err; false; }"
+again() { # NAME: the checks after a phase that was ended
+        try "$1: both locks are free" no_lock
+        try "$1: systemd has no job left" until_is no_jobs
+        try "$1: no temporary file is left" is "$(find /etc /var/lib/kubelet /var/lib/nodestrap /run/nodestrap -name '.*.tmp')" ''
+        try "$1: the next init succeeds" sh -c "nodestrap init $(sources) 2>/run/err || { cat /run/err; false; }"
         try "$1: kubelet is active" until_is active kubelet
 }
-# Process PID has read all answers of systemd and waits for more. In between it would not know the job that it began, and leave it.
+# Process PID has read all answers of systemd and waits for more. Before that it would not know its job, and would leave it.
 idle() { busctl get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager Version && [ "$(awk '{ print $3 }' "/proc/$1/stat")" = S ]; }
-typed() { # SIGNAL NAME UNTIL… : a typed init that is held gets it
+typed() { # SIGNAL NAME UNTIL… : sends the signal to an init that is held
         local signal=$1 name=$2 p rc; shift 2
         # shellcheck disable=SC2046
         setsid nodestrap init $(sources) "${skips[@]}" 2>/run/err & p=$!
         until_is "$@"; until_is idle $p; kill "-$signal" $p; wait $p; rc=$?; signals=$((signals + 1))
-        if [ "$signal" = KILL ]; then try "$name: it is gone" is $rc 137
+        if [ "$signal" = KILL ]; then try "$name: init ends with exit status 137" is $rc 137
         elif [ "$signal" = PIPE ]; then :
-        else try "$name: it ends with a report" is $rc 1 && try "$name: which says so" says /run/err "\\(1 EINTERRUPTED\\) at .*SIG$signal"; fi
+        else try "$name: init ends with exit status 1" is $rc 1 && try "$name: the last line of stderr names the signal" says /run/err "\\(1 EINTERRUPTED\\) at .*SIG$signal"; fi
 }
 part_signals() {
         local signal phase begin
@@ -87,14 +87,14 @@ part_signals() {
                 skips=(--skip devices --skip run); exec 9>/run/nodestrap/lock; flock 9; typed $signal "SIG$signal behind another init" grep -q 'Another nodestrap' /run/err; exec 9>&-
                 again "SIG$signal behind another init"
         done
-        # A unit that is stopped, or whose machine goes down
+        # systemctl stop, as at a shutdown of the machine
         for phase in config run; do
                 hold_start; [ $phase = run ] || { exec 9>/run/nodestrap/lock; flock 9; }
                 systemctl stop nodestrap-run nodestrap-config; systemctl start --no-block nodestrap-$phase
                 if [ $phase = run ]; then until_is test -e /run/begun; else until_is state_is nodestrap-config activating; fi
                 begin=$SECONDS; systemctl stop nodestrap-run nodestrap-config; signals=$((signals + 1))
                 try "systemctl stop ends nodestrap-$phase within ten seconds" test $((SECONDS - begin)) -le 10
-                try "and not by SIGKILL" no is "$(property nodestrap-$phase ExecMainStatus)" 9
+                try "systemctl stop ends nodestrap-$phase without SIGKILL" no is "$(property nodestrap-$phase ExecMainStatus)" 9
                 exec 9>&-; hold_end; systemctl stop containerd
                 again "nodestrap-$phase stopped"
         done
@@ -110,10 +110,10 @@ part_together() {
         init 2>/run/second & second=$!
         # shellcheck disable=SC2046 # sources are words
         /vmtest/nodeadm init $(sources) 2>/run/third & third=$!
-        try "the second says that it waits" until_is grep -q 'Another nodestrap process holds' /run/second
-        try "so does nodeadm" until_is grep -q 'Another nodestrap process holds' /run/third
+        try "a second init says that it waits" until_is grep -q 'Another nodestrap process holds' /run/second
+        try "nodeadm init says that it waits" until_is grep -q 'Another nodestrap process holds' /run/third
         touch /run/go; wait $first; a=$?; wait $second; b=$?; wait $third; c=$?
-        try "all end well" is "$a $b $c" "0 0 0"
+        try "three inits at once succeed" is "$a $b $c" "0 0 0"
         hold_end; figure "3 inits at once"
 }
 
@@ -127,23 +127,23 @@ part_restarts() {
                 init 2>/run/err & p=$!; until_is test -e /run/begun
                 for _ in {1..5}; do eval "$what" >/dev/null 2>&1; restarts=$((restarts + 1)); done
                 touch /run/go; wait $p; rc=$?
-                try "$what in the middle: init is well" sh -c "cat /run/err; exit $rc"
+                try "init succeeds with this in the middle: $what" sh -c "cat /run/err; exit $rc"
         done
         hold_end; figure "$restarts restarts of systemd and D-Bus under an init"
 }
 
-# ---- what is killed as for want of memory ----
+# ---- kills as by the kernel for want of memory ----
 part_killed() {
         printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "kill -KILL $$$$"\nRestart=no\nType=notify\n' >$U/containerd.service.d/killed.conf; systemctl daemon-reload; systemctl stop kubelet containerd
-        init 2>/run/err; try "a unit that is killed: init fails" is $? 50
-        try "and says what may be behind it" says /run/err "containerd.service .*signal 9/KILL, by a user, or by the kernel when memory ran out"
+        init 2>/run/err; try "init ends with exit status 50 if a unit is killed" is $? 50
+        try "the last line of init names the signal of the unit and its possible causes" says /run/err "containerd.service .*signal 9/KILL, by a user, or by the kernel when memory ran out"
         rm $U/containerd.service.d/killed.conf; systemctl daemon-reload; systemctl reset-failed containerd
         again "a unit that was killed"
         hold_start; systemctl stop nodestrap-run; systemctl start --no-block nodestrap-run; until_is test -e /run/begun
         systemctl kill -s KILL nodestrap-run
-        try "an init that is killed: its unit has failed" until_is failed nodestrap-run
-        try "by the signal" is "$(property nodestrap-run ExecMainStatus)" 9
-        try "and kubelet is not started" no active kubelet
+        try "nodestrap-run fails if SIGKILL ends its init" until_is failed nodestrap-run
+        try "systemd has signal 9 as the status of nodestrap-run" is "$(property nodestrap-run ExecMainStatus)" 9
+        try "systemd does not start kubelet after a killed init" no active kubelet
         hold_end; systemctl stop containerd; again "an init that was killed"
         figure "3 processes killed by SIGKILL under systemd"
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stands before a service and does to its connections what a bad day does; prints its port, then serves until killed.
+"""A proxy before a service, which disturbs its connections; prints its port, then serves until killed.
 
 usage: flapping.py TARGET-PORT SEED
-For some seconds all is well, then for some each connection has one of these fates, or all have the same: it is reset, closed at once, never
-answered, answered by half, by bytes that are no HTTP, by an error (500, 503, 401, 429), after a while, or refused, since nobody listens.
-After SIGUSR1 all is well for good, and how many connections had another fate until then is printed.
+All is well for some seconds. Then for some seconds each connection has one of these fates, or all have the same: it is reset, closed at
+once, never answered, answered by half, by bytes that are not HTTP, by an error (500, 503, 401, 429), after a while, or refused.
+After SIGUSR1 all is well for good, and the proxy prints the number of connections with another fate.
 """
 import random
 import signal

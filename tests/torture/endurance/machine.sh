@@ -6,7 +6,7 @@
 # tree: storage storage_stubs enabled endurance disturbed
 # A machine with two instance stores, which are blank before most boots. Each boot is disturbed: a clock that jumps, a reboot in the middle
 # of a phase, endless events of udev. Or disks go and come back during a wait, and the kernel kills children when memory runs out. The next
-# boot, or the next run, is right each time. out/figures tells what was done.
+# boot, or the next run, is right each time. out/figures has the counts.
 # DISTURBED="oom;unplug" are the boots, one after the other; tests/vm/endurance.sh is a short form.
 [ -d /vmtest ] || exec "$(dirname "$0")/../../run/boot.sh" "$0"
 . /vmtest/guest.sh
@@ -21,14 +21,14 @@ well() { # WHAT
         for unit in config devices run; do try "$1: nodestrap-$unit is active" until_is active nodestrap-$unit; done
         try "$1: kubelet is active" until_is active kubelet
         for unit in kubelet containerd; do try "$1: /var/lib/$unit is on the array" on_array /var/lib/$unit; done
-        try "$1: which has both disks, and nothing else is one" is "$(cat /proc/mdstat | grep -c ^md) $(cat /sys/block/md*/md/raid_disks)" "1 2"
+        try "$1: the machine has one array, of both disks" is "$(cat /proc/mdstat | grep -c ^md) $(cat /sys/block/md*/md/raid_disks)" "1 2"
         try "$1: the verdict is ok" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
-        try "$1: nothing is locked" no_lock
-        try "$1: no job is left" until_is no_jobs
-        try "$1: no half file" is "$(find /etc /var/lib/kubelet /var/lib/nodestrap /run/nodestrap -name '.*.tmp')" ''
+        try "$1: both locks are free" no_lock
+        try "$1: systemd has no job left" until_is no_jobs
+        try "$1: no temporary file is left" is "$(find /etc /var/lib/kubelet /var/lib/nodestrap /run/nodestrap -name '.*.tmp')" ''
 }
-# /vmtest/next has a line for each boot that is left, from this one on: what disturbs it (disturb). The findings so far, for the waiter
-# outside
+# /vmtest/next has a line for each boot that is left, from this one on, with its disturbance (disturb). Prints the results so far for the
+# waiter outside.
 next() {
         sed -i 1d next; [ -s next ] || finish
         [ "$(head -n 1 next)" != oom ] || small_run
@@ -43,12 +43,12 @@ signals_in_devices() {
         for signal in TERM INT HUP KILL; do
                 setsid nodestrap init --skip config --skip run --config-source imds://user-data 2>/run/err & p=$!
                 until_is grep -q 'Another nodestrap' /run/err; kill -$signal $p; wait $p; rc=$?; signals=$((signals + 1))
-                if [ $signal = KILL ]; then try "SIGKILL in the devices phase: it is gone" is $rc 137
-                else try "SIG$signal in the devices phase: it says so" says /run/err "\\(1 EINTERRUPTED\\) at .*SIG$signal"; fi
+                if [ $signal = KILL ]; then try "SIGKILL in the devices phase: init ends with exit status 137" is $rc 137
+                else try "SIG$signal in the devices phase: stderr names the signal" says /run/err "\\(1 EINTERRUPTED\\) at .*SIG$signal"; fi
         done
         systemctl stop nodestrap-devices; systemctl start --no-block nodestrap-devices
         until_is in_journal 'Another nodestrap process holds'; systemctl stop nodestrap-devices; signals=$((signals + 1))
-        try "nodestrap-devices that is stopped has ended by itself" no is "$(property nodestrap-devices ExecMainStatus)" 9
+        try "systemctl stop ends nodestrap-devices without SIGKILL" no is "$(property nodestrap-devices ExecMainStatus)" 9
         exec 9>&-; systemctl start nodestrap-devices; figure "$signals signals in the devices phase"
         well "after signals in the devices phase"
 }
@@ -60,21 +60,21 @@ small_run() {           # a mkfs that wants more than its unit may have
 read -r what moment <next
 case $what in
 storm)  systemctl stop disturb; date -s "@$now" >/dev/null
-        well "a clock that jumps and udev's events without end"
+        well "a clock that jumps and endless events of udev"
         figure "$(cat out/jumps) clock jumps in a machine"; figure "$(cat out/triggers) events of udev for each disk";;
-oom)    try "a child that is killed for want of memory: the run phase fails" failed nodestrap-run
-        try "the kernel did it" sh -c 'journalctl -k -b -o cat --no-pager | grep -E "Memory cgroup out of memory: Killed process"'
-        try "and its last line says so" in_journal 'nodestrap: failed \([0-9]+ E[A-Z]+\) at make-filesystem.*mkfs.xfs was killed by signal 9.*memory'
-        try "kubelet was not started" no active kubelet
+oom)    try "nodestrap-run fails if the kernel kills a child for want of memory" failed nodestrap-run
+        try "the kernel log has the process that it killed for want of memory" sh -c 'journalctl -k -b -o cat --no-pager | grep -E "Memory cgroup out of memory: Killed process"'
+        try "the last line of nodestrap says that signal 9 killed mkfs.xfs" in_journal 'nodestrap: failed \([0-9]+ E[A-Z]+\) at make-filesystem.*mkfs.xfs was killed by signal 9.*memory'
+        try "systemd does not start kubelet after the failed run phase" no active kubelet
         rm $small /usr/local/sbin/mkfs.xfs; systemctl daemon-reload; systemctl reset-failed; systemctl start nodestrap-run kubelet
         well "after a child that was killed for want of memory"
         figure "1 children killed by the kernel for want of memory"
         signals_in_devices;;
-unplug) try "what went is waited for and comes" test -s out/gone
+unplug) try "an instance store goes and comes back during the boot" test -s out/gone
         well "instance stores that go and come back"
         figure "$(cat out/gone) instance stores that went and came";;
-reboot) try "boot $((VMTEST_BOOT - 1)) was ended by a reboot" test -s rebooted
-        ! grep -q activating rebooted || figure "1 reboots in a phase"        # one that is over in no time is so before the reboot begins
+reboot) try "a reboot ends boot $((VMTEST_BOOT - 1))" test -s rebooted
+        ! grep -q activating rebooted || figure "1 reboots in a phase"        # a very short phase ends before the reboot begins
         rm rebooted; well "after a reboot in $moment";;
 esac
 next

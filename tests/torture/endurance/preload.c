@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Preloaded (ld.so(8)) into one program, whose name is that of $ENDURANCE_OF, by tests/torture/endurance.sh and its guests:
  *   ENDURANCE_ACCOUNT=FILE  gets a line at the end of the process: its peak of memory in kB, CPU in ms, and its open descriptors
- *   ENDURANCE_JUMPS=LIST    CLOCK_REALTIME is wrong by the seconds of this list, of which each call of a clock takes the next: "0 315360000
- *                           -1700000000"; the last one stays
+ *   ENDURANCE_JUMPS=LIST    CLOCK_REALTIME is wrong by the seconds of this list, such as "0 315360000 -1700000000".
+ *                           Each call of a clock takes the next one; the last one stays
  *   ENDURANCE_JUMPED=FILE   gets a line at the end of the process: how often the clock has jumped, there or back
- *   ENDURANCE_SPEED=N       sleeps are over N times as early, and CLOCK_MONOTONIC is ahead by what they leave out: what tries again for hours is
- *                           over in seconds. Not for what waits by timerfd, as sd-event does. */
+ *   ENDURANCE_SPEED=N       sleeps end N times as early, and CLOCK_MONOTONIC is ahead by the time left out:
+ *                           hours of retries end in seconds. Without effect on timerfd, as sd-event uses it */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE         /* lint passes it as the Makefile does */
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""refusing.py COUNT: takes connections and ends each, closed, reset, with half a TLS alert or with bytes that are none, one after the other;
-the file COUNT grows by a byte for each. Prints its port."""
+"""refusing.py COUNT: takes connections and ends each in one of four ways, in turn: closed, reset, after half a TLS alert, after bytes that are
+not TLS. The file COUNT grows by a byte for each. Prints its port."""
 import itertools
 import socket
 import struct
