@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An action is three places: enum, row, executor. Each type is walked here, so that one of them that was forgotten
- * fails this test, and not a boot. */
+ * An action has three places: enum, row, executor. These tests walk through all types, so that a forgotten
+ * place fails a test and not a boot. */
 #include "plan/action.h"
 
 #include "apply/engine.h"
@@ -14,7 +14,7 @@ static const Executor *executor_of(ActionType type) {
         return &executors[type];
 }
 
-/* A test that stops in action_row() has found a type without a row. */
+/* If this test stops in action_row(), a type has no row. */
 TEST(every_type_has_a_row) {
         EACH(type) {
                 const ActionRow *row = action_row(type);
@@ -35,7 +35,7 @@ TEST(every_type_has_an_executor) {
         }
 }
 
-/* Of an action whose every word names something. */
+/* True if an action with all its words set needs something of an image. */
 static bool needs_anything(ActionType type) {
         Action a = { .type = type, .id = (char *)"id", .target = (char *)"/etc/some/name", .with = (char *)"xfs" };
         char *words[] = { (char *)"nvidia-imex", NULL };
@@ -61,7 +61,7 @@ TEST(every_type_says_what_it_needs) {
         }
 }
 
-/* A warning in place of its failure has a word, which the page of all words explains. */
+/* A failure that is only a warning has a code word; nodestrap-codes(7) explains each. */
 TEST(every_word_is_in_the_manual) {
         _cleanup_(root_freep) Root *here = NULL;
         _free_ char *page = NULL;

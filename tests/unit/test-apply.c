@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A root of its own for each test, removed at the end. */
+/* Each test has its own root, which is removed at the end. */
 typedef struct Box { char path[32]; Root *root; Plan plan; Results results; Diag diag; } Box;
 
 static int remove_one(const char *path, _unused_ const struct stat *st, _unused_ int flag, _unused_ struct FTW *ftw) {
@@ -96,7 +96,7 @@ static void assert_absent(const Box *b, const char *path) {
                 FAIL("%s is there", path);
 }
 
-/* Nothing that was staged may stay behind. */
+/* No staged file may stay behind. */
 static size_t leftovers;
 static int count_temporary(const char *path, _unused_ const struct stat *st, _unused_ int flag, _unused_ struct FTW *ftw) {
         leftovers += endswith(path, ".tmp");
@@ -135,7 +135,7 @@ TEST(more_files_than_one_batch) {
         assert_file(&b, "/etc/many/499", "/etc/many/499");
 }
 
-TEST(what_is_so_already_takes_no_place_in_a_batch) {
+TEST(unchanged_files_take_no_place_in_a_batch) {
         BOX(b);
         put(&b, "/etc/old", "old", 0644);
         add(&b, ACTION_WRITE_FILE, "/etc/old", "new");
@@ -169,7 +169,7 @@ TEST(a_failure_before_the_last_batch_leaves_the_manifest) {
         assert_no_leftovers(&b);
 }
 
-TEST(what_depends_on_a_failure_is_skipped_and_the_rest_goes_on) {
+TEST(dependents_of_a_failure_are_skipped_and_the_rest_goes_on) {
         BOX(b);
         put(&b, "/etc/file", "not a directory", 0644);
         add(&b, ACTION_WRITE_FILE, "/etc/file/x", "x");
@@ -207,7 +207,7 @@ TEST(the_configuration_is_written_whole_or_not_at_all) {
         assert_no_leftovers(&b);
 }
 
-TEST(a_file_that_the_node_can_do_without_holds_back_no_other) {
+TEST(a_failed_lenient_file_does_not_hold_back_others) {
         BOX(b);
         ASSERT_OK(root_make_dirs(b.root, "/etc/one", 0755));
         add(&b, ACTION_WRITE_FILE, "/etc/one", "a directory stands here")->lenient = true;
@@ -220,7 +220,7 @@ TEST(a_file_that_the_node_can_do_without_holds_back_no_other) {
         assert_file(&b, "/etc/two", "new");
 }
 
-TEST(a_failure_late_in_a_batch_holds_back_what_was_staged_behind_it) {
+TEST(a_late_failure_in_a_batch_holds_back_its_dependents) {
         BOX(b);
         ASSERT_OK(root_make_dirs(b.root, "/etc/dir", 0755));
         add(&b, ACTION_WRITE_FILE, "/etc/dir", "a directory stands here");
@@ -272,7 +272,7 @@ TEST(files_links_and_folders_of_networkd_come_and_go) {
         assert_no_leftovers(&b);
 }
 
-TEST(an_unknown_predecessor_is_refused_before_anything_is_touched) {
+TEST(an_unknown_dependency_is_refused_before_any_change) {
         BOX(b);
         add(&b, ACTION_WRITE_FILE, "/etc/a", "a");
         strv_add(&add(&b, ACTION_WRITE_FILE, "/etc/b", "b")->after, "write-file:/etc/c");
@@ -348,7 +348,7 @@ TEST(a_block_keeps_mode_and_owner) {
         assert_file(&b, "/etc/hosts", "127.0.0.1 localhost\n");
 }
 
-TEST(a_block_makes_a_missing_file_but_not_for_nothing) {
+TEST(a_block_creates_a_missing_file_unless_it_is_empty) {
         BOX(b);
         add(&b, ACTION_WRITE_BLOCK, "/etc/hosts", "");
         ASSERT_OK(apply(&b));
@@ -371,7 +371,7 @@ TEST(a_block_is_not_written_through_a_link) {
         assert_file(&b, "/etc/real", "r\n");
 }
 
-TEST(a_directory_that_is_a_link_to_nowhere_is_named) {
+TEST(the_message_names_a_directory_that_is_a_dangling_link) {
         BOX(b);
         _free_ char *link = xasprintf("%s/kubelet", b.path);
         ASSERT_EQ(symlink("/gone", link), 0);
@@ -390,7 +390,7 @@ static void plan_pruned(Box *b, const char *const *paths, Phase phase) {
 }
 #define PLAN_PRUNED(b, phase, ...) plan_pruned(b, (const char *const[]){ __VA_ARGS__ }, phase)
 
-TEST(prune_removes_what_is_no_longer_asked_for) {
+TEST(prune_removes_files_that_the_plan_no_longer_has) {
         BOX(b);
         PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", "/etc/systemd/system/x.service.d/environment.conf", "/etc/dir/b", NULL);
         ASSERT_OK(apply(&b));
@@ -417,7 +417,7 @@ TEST(prune_removes_the_directory_that_a_killed_run_left_empty) {
         assert_absent(&b, "/etc/systemd/system/x.service.d");
 }
 
-TEST(prune_leaves_what_stands_in_the_place_of_a_dropin_directory) {
+TEST(prune_leaves_a_file_in_the_place_of_a_dropin_directory) {
         BOX(b);
         PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/systemd/system/x.service.d/environment.conf", NULL);
         ASSERT_OK(apply(&b));
@@ -456,7 +456,7 @@ TEST(prune_leaves_the_other_phase_alone) {
         assert_file(&b, "/etc/config", "content\n");
 }
 
-TEST(prune_removes_what_was_changed_and_says_so) {
+TEST(prune_removes_a_changed_file_with_a_warning) {
         BOX(b);
         PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", NULL);
         ASSERT_OK(apply(&b));
@@ -468,7 +468,7 @@ TEST(prune_removes_what_was_changed_and_says_so) {
         ASSERT_STREQ(b.diag.items[0].code, "file-changed");
 }
 
-TEST(prune_keeps_what_is_no_file_any_more) {
+TEST(prune_keeps_a_path_that_is_no_longer_a_file) {
         BOX(b);
         PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", "/etc/b", NULL);
         ASSERT_OK(apply(&b));
@@ -484,7 +484,7 @@ TEST(prune_keeps_what_is_no_file_any_more) {
         ASSERT_EQ(unlink(link), 0);
 }
 
-TEST(prune_takes_blocks_away) {
+TEST(prune_removes_blocks) {
         BOX(b);
         put(&b, "/etc/hosts", "a\n", 0644);
         add(&b, ACTION_WRITE_BLOCK, "/etc/hosts", "x");
@@ -526,7 +526,7 @@ TEST(a_broken_manifest_is_a_warning_and_is_repaired) {
         }
 }
 
-/* A person went back to this version between two phases of a boot: the file in its phase is of the newer one. */
+/* After a downgrade between two phases of a boot the manifest is of the newer version. */
 TEST(a_manifest_of_another_version_is_left_alone) {
         static const char *const versions[] = { "2", "99", "0", "-1", "1.0", "\"1\"", "null", "[1]" };
         char digest[65];
@@ -562,7 +562,7 @@ TEST(after_a_failed_write_the_old_manifest_stays) {
         assert_absent(&b, "/etc/a");
 }
 
-TEST(what_a_run_that_failed_has_written_is_known_to_the_next) {
+TEST(the_next_run_prunes_files_of_a_failed_run) {
         BOX(b);         /* of the run phase: files of the configuration are written together or not at all */
         _free_ char *manifest = NULL;
         put(&b, "/etc/file", "f", 0644);
@@ -582,7 +582,8 @@ TEST(what_a_run_that_failed_has_written_is_known_to_the_next) {
         assert_no_leftovers(&b);
 }
 
-/* In this order they come into /etc and beside the manifest. second: in a batch behind one in which nothing is written. */
+/* Checks the order in which files come into /etc and beside the manifest. second: the file is in a second
+ * batch, and the first batch writes nothing. */
 static void assert_order(bool second, const char *want) {
         BOX(b);
         _free_ char *etc = xasprintf("%s/etc", b.path), *var = xasprintf("%s/var/lib/nodestrap", b.path);
@@ -605,7 +606,7 @@ static void assert_order(bool second, const char *want) {
         ASSERT_STREQ(names, want);
 }
 
-TEST(files_are_announced_before_they_are_written) {
+TEST(the_manifest_names_files_before_they_are_written) {
         assert_order(false, "manifest.json a manifest.json ");
         assert_order(true, "manifest.json a manifest.json ");
 }
@@ -632,7 +633,7 @@ TEST(a_full_disk_leaves_the_old_file) {
         ASSERT_CONTAINS(told, "/etc/a");
 }
 
-TEST(what_a_killed_run_left_is_removed) {
+TEST(temporary_files_of_a_killed_run_are_removed) {
         BOX(b);
         put(&b, "/etc/.a.0123456789abcdef.tmp", "an old secret", 0600);
         put(&b, "/etc/a", "same", 0644);
@@ -643,7 +644,7 @@ TEST(what_a_killed_run_left_is_removed) {
         assert_no_leftovers(&b);
 }
 
-TEST(a_read_only_file_system_is_named) {
+TEST(the_message_names_a_read_only_file_system) {
         BOX(b);
         _free_ char *mount_point = xasprintf("%s/etc", b.path);
         ASSERT_EQ(mkdir(mount_point, 0755), 0);
@@ -686,15 +687,15 @@ static void is_given_up(Box *b, const char *path) {
         assert_file(b, "/etc/later", "l");
 }
 
-/* One that has ended may be listed for a moment still. */
+/* A thread that has ended may still be listed for a moment. */
 static void await_threads(size_t n) {
         for (int i = 0; i < 1000 && count_threads() != n; i++)
                 usleep(10000);
         ASSERT_EQ(count_threads(), n);
 }
 
-/* As on a machine that is so busy that the thread has not begun at its deadline. */
-TEST(a_thread_that_had_no_time_at_all) {
+/* On a busy machine the thread may not have begun at its deadline. */
+TEST(a_thread_may_miss_its_deadline_before_it_begins) {
         cpu_set_t all, one;
         ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
         CPU_ZERO(&one);
@@ -715,7 +716,7 @@ TEST(a_thread_that_had_no_time_at_all) {
         ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
-/* A file system whose server never answers: each look at it hangs until the server is gone. */
+/* The server of this file system never answers: each access hangs until the server is gone. */
 TEST(a_disk_that_hangs_does_not_hold_up_the_run) {
         BOX(b);
         _free_ char *mount_point = xasprintf("%s/hung", b.path);
@@ -744,7 +745,7 @@ TEST(a_disk_that_hangs_does_not_hold_up_the_run) {
         assert_no_leftovers(&b);
 }
 
-/* Mounts it at path; < 0: not as this user. It is there until the descriptor is closed. */
+/* Mounts such a file system at path, until the descriptor is closed; < 0 if this user may not. */
 static int mount_hung(const Box *b, const char *path) {
         _free_ char *mount_point = xasprintf("%s%s", b->path, path);
         int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
@@ -763,7 +764,7 @@ static void umount_hung(const Box *b, const char *path, int fd) {
         ASSERT_EQ(umount2(mount_point, MNT_DETACH), 0);
 }
 
-TEST(the_manifest_on_a_disk_that_hangs_is_left_alone_from_then_on) {
+TEST(a_manifest_on_a_disk_that_hangs_does_not_hold_up_later_files) {
         BOX(b);
         char manifest[] = "prune-files:" MANIFEST_FILE;
         char *after_any[] = { manifest, NULL };
@@ -784,7 +785,7 @@ TEST(the_manifest_on_a_disk_that_hangs_is_left_alone_from_then_on) {
         ASSERT_STREQ(outcome(&b, 2), "done");
 }
 
-/* Takes the next question and answers it: it has been mounted, or nothing is there. */
+/* Answers the next request: success for the mount, ENOENT for others. */
 static void answer_hung(int fd) {
         static char question[FUSE_MIN_READ_BUFFER];
         const struct fuse_in_header *in = (const void *)question;
@@ -799,7 +800,7 @@ static void answer_hung(int fd) {
         ASSERT_EQ(write(fd, &out, out.header.len), out.header.len);
 }
 
-TEST(what_comes_back_from_a_disk_removes_nothing_more) {
+TEST(a_disk_that_answers_late_removes_no_more_files) {
         BOX(b);
         int fd = mount_hung(&b, "/hung");
         if (fd < 0)
@@ -833,8 +834,8 @@ static void *stop_when_asked(void *userdata) {
         return NULL;
 }
 
-/* Before the first line says what they wait for, and long before their deadline. */
-TEST(a_signal_is_heard_while_files_wait_for_a_disk) {
+/* The signal comes before the first line about waiting, and long before the deadline. */
+TEST(a_signal_stops_files_that_wait_for_a_disk) {
         BOX(b);
         sigset_t set, old;
         pthread_t disk;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * archive_…(): what comes out is gzip, and in it tar with the names, sizes and bytes that went in.
+ * archive_…(): the output is tar in gzip, with the names, sizes and bytes of the input.
  * tests/check/bundle.sh reads such a file with Python's tarfile. */
 #include "base/archive.h"
 #include "base/str.h"
@@ -21,7 +21,7 @@ static char *unpack(const char *packed, size_t size, size_t *ret_size) {
         return out;
 }
 
-/* The header at p must say this; the bytes behind it. */
+/* Checks the header at p; returns the bytes behind it. */
 static const char *assert_header(const char *p, char type, const char *name, size_t size) {
         _free_ char *its_name = xstrndup(p, 100);
         unsigned sum = 0;
@@ -97,7 +97,7 @@ TEST(large_member_compresses) {
         ASSERT_TRUE(packed_size < size / 500);
 }
 
-TEST(nothing_in_it) {
+TEST(an_empty_archive_has_two_blocks_of_zeros) {
         size_t packed_size, size;
         Archive *a = archive_new(1);
         _free_ char *packed = archive_end(a, &packed_size), *all = unpack(packed, packed_size, &size);
@@ -106,7 +106,7 @@ TEST(nothing_in_it) {
         assert_zeros(all, size);
 }
 
-TEST(given_up) {
+TEST(an_archive_can_be_freed_before_its_end) {
         Archive *a = archive_new(1);
         archive_add(a, "a", "b", 1);
         ASSERT_TRUE(!archive_free(a));

@@ -130,7 +130,7 @@ TEST(diagnostics_name_place_and_path_and_keep_the_first_error) {
         diag_done(&d);
 }
 
-TEST(what_others_wrote_cannot_forge_a_line) {
+TEST(foreign_text_cannot_forge_a_line) {
         Diag d = {};
         Position at = { .source = "/a\nb\xff.yaml", .line = 3 };
         diag_error_at(&d, -EINVAL, CAUSE_USAGE, &at, "spec.\x1b[2J\xc2\x9b", "no \"%s\", no \r\x7f but é and \xf0\x9f\x98\x80", "x\ny");
@@ -152,8 +152,8 @@ TEST(every_cause_has_its_own_word_and_an_exit_code) {
         }
 }
 
-/* Nothing that the configuration or the hardware is to blame for: each cause that may pass stands here. */
-TEST(few_causes_pass) {
+/* All causes that may pass. The configuration or the hardware is to blame for none of them. */
+TEST(only_the_listed_causes_may_pass) {
         static const Cause always[] = { CAUSE_STALLED, CAUSE_VOLUME, CAUSE_DISK_ERROR }, silent[] = { CAUSE_IMDS, CAUSE_EC2, CAUSE_FACTS };
         for (int c = -1; c <= _CAUSE_MAX; c++) {
                 bool in_always = ANY(a, always, ARRAY_SIZE(always), (int)*a == c), in_silent = ANY(s, silent, ARRAY_SIZE(silent), (int)*s == c);
@@ -177,7 +177,7 @@ TEST(hosts_of_urls) {
 
 /* ---- packages ---- */
 
-TEST(packages) {
+TEST(packages_of_programs_units_and_libraries) {
         ASSERT_STREQ(package_of("/usr/sbin/mkfs.xfs"), "xfsprogs");
         ASSERT_STREQ(package_of("unpigz"), "pigz");
         ASSERT_STREQ(package_of("nvidia-gridd"), "the NVIDIA GRID driver");

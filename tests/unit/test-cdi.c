@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A CDI file must have the names and nodes of the NVIDIA toolkit; another file takes its place; some
- * questions are not asked again. */
+ * A CDI file must have the names and nodes of the NVIDIA toolkit; a new file replaces an old one; nvidia-ctk
+ * and nvidia-smi run again only after a change. */
 #include "doc/doc.h"
 #include "nvidia/cdi.h"
 
@@ -30,7 +30,7 @@ static void faulty(const char *text, const char *why) {
         ASSERT_STREQ(cdi_fault(spec) ?: "none", why);
 }
 
-TEST(a_file_that_no_runtime_takes) {
+TEST(files_that_no_runtime_accepts) {
         faulty("[1]", "it is not a map");
         faulty("kind: nvidia.com/gpu", "it has no cdiVersion");
         faulty("cdiVersion: 0.5.0", "its kind is not nvidia.com/gpu");
@@ -59,7 +59,7 @@ TEST(devices_by_any_of_their_names) {
         lacks_of(HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("mig1", NODE("/dev/nvidia1")) COMMON(CONTROL), two, 2, "device 1");
         lacks_of(HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("1", NODE("/dev/nvidia1")) DEVICE("all", NODE("/dev/nvidia1")) COMMON(CONTROL), two, 2, "device 1");
         lacks_of(HEAD "devices: []\n", two, 2, "/dev/nvidiactl; /dev/nvidia-uvm; /dev/nvidia-uvm-tools; device 0; device 1");
-        /* of a library that says no UUID, an empty name is none */
+        /* an empty name does not match a library without UUIDs */
         lacks_of(HEAD "devices:\n" DEVICE("\"\"", NODE("/dev/nvidia0")) COMMON(CONTROL), &(CdiWanted){ "0", "", "/dev/nvidia0", false }, 1, "device 0");
 }
 
@@ -67,10 +67,10 @@ TEST(nodes_of_devices_and_of_all) {
         lacks_of(HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia1")) COMMON(CONTROL), two, 1, "/dev/nvidia0 in device 0");
         lacks_of(HEAD "devices:\n" DEVICE("\"0\"", "") COMMON(CONTROL NODE("/dev/nvidia0")), two, 1, "");
         lacks_of(HEAD "devices:\n- {name: gpu0}\n" COMMON(NODE("/dev/nvidiactl") NODE("/dev/nvidia-uvm")), two, 1, "/dev/nvidia-uvm-tools; /dev/nvidia0 in device 0");
-        /* a driver below another root: a container sees it where it always is */
+        /* a driver below another root: a container sees the node at its usual path */
         lacks_of(HEAD "devices:\n" DEVICE("gpu0", "{path: /dev/nvidia0, hostPath: /run/nvidia/driver/dev/nvidia0}") COMMON(CONTROL), two, 1, "");
         lacks_of(HEAD "devices:\n" DEVICE("gpu0", "{path: /dev/nvidia00, hostPath: /dev/nvidia0}") COMMON(CONTROL), two, 1, "/dev/nvidia0 in device 0");
-        /* one with an unknown number */
+        /* a device with an unknown number */
         lacks_of(HEAD "devices:\n" DEVICE("gpu0", "") COMMON(CONTROL), &(CdiWanted){ "0", "GPU-a", NULL, false }, 1, "");
 }
 
@@ -94,7 +94,7 @@ static void program(const Machine *m, const char *script) {
         setenv("PATH", search, 1);
 }
 
-/* How often it ran since it was asked last. */
+/* How often the program ran since the last call. */
 static size_t ran(const Machine *m) {
         _free_ char *text = NULL;
         size_t size = 0;
@@ -137,7 +137,7 @@ static void works(Machine *m, int want) {
                 FAIL("it is %d, want %d: %s", r, want, m->work.text ?: "");
 }
 
-TEST(the_file_takes_its_place_where_it_differs) {
+TEST(a_new_file_replaces_the_old_one_if_it_differs) {
         GPUS(m, "gpus 2\n");
         writes(&m, WHOLE);
         works(&m, 1);
@@ -151,7 +151,7 @@ TEST(the_file_takes_its_place_where_it_differs) {
         ASSERT_TRUE(root_exists(m.root, "/run/nodestrap/nvidia-cdi.yaml") == 0);
 }
 
-TEST(it_is_made_again_where_something_changed) {
+TEST(the_file_is_made_again_after_a_change) {
         GPUS(m, "gpus 2\n");
         writes(&m, WHOLE);
         works(&m, 1);
@@ -180,12 +180,12 @@ TEST(it_is_made_again_where_something_changed) {
         ASSERT_EQ(ran(&m), 1);
 }
 
-TEST(what_it_lacks_is_a_failure) {
+TEST(a_file_that_lacks_devices_or_nodes_is_an_error) {
         GPUS(m, "gpus 2\n");
         put(&m, CDI, "old");
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("\"1\"", NODE("/dev/nvidia1")) COMMON(NODE("/dev/nvidiactl") NODE("/dev/nvidia-uvm-tools")));
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "the output of nvidia-ctk lacks /dev/nvidia-uvm; nvidia-ctk said \"Could not locate /dev/nvidia-uvm: pattern /dev/nvidia-uvm not found\". Containers");
-        /* only said in passing, which is not a reason */
+        /* a message at level info is not a reason */
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("\"1\"", "") COMMON(CONTROL));
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "the output of nvidia-ctk lacks /dev/nvidia1 in device 1. Containers");
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) COMMON(CONTROL));
@@ -256,7 +256,7 @@ TEST(a_generator_that_fails_leaves_the_file_alone) {
         ASSERT_TRUE(root_exists(m.root, "/run/nodestrap/nvidia-cdi.yaml") == 0);
 }
 
-TEST(no_generator) {
+TEST(a_missing_generator_is_a_warning) {
         SKIP_IF_VFORK_FORKS();
         GPUS(m, "gpus 2\n");
         setenv("PATH", "/nowhere", 1);
@@ -297,7 +297,7 @@ TEST(gpus_that_answered_are_not_listed_again) {
         lists(&m, 1);
         lists(&m, 0);
         ASSERT_EQ(json_integer_value(json_object_get(m.work.found, "migDevices")), 1);
-        machine_says(&m, "gpus 2\nerror nvmlDeviceGetPciInfo 15 1\n");     /* one is lost: nvidia-smi tells of it */
+        machine_says(&m, "gpus 2\nerror nvmlDeviceGetPciInfo 15 1\n");     /* one is lost: nvidia-smi reports it */
         smi(&m, "echo 'GPU 0: NVIDIA (UUID: GPU-0)'; echo 'Unable to determine the device handle'");
         ASSERT_FAILS(list_work(&m.work), CAUSE_NVIDIA_SMI, "lists 1 of 2 GPUs");
         machine_says(&m, "gpus 1\n");

@@ -16,7 +16,7 @@ static void ASSERT_CLOCKS(const Machine *m, size_t i, int memory, int graphics) 
         ASSERT_EQ(json_integer_value(json_object_get(found(m, i), "graphics")), graphics);
 }
 
-TEST(highest_once) {
+TEST(max_clocks_are_set_once) {
         CLOCKS(m, 2, "max", "gpus 2\nclocks 1593,2619 1200,1980,345\n");
         ASSERT_EQ(clocks_work(&m.work), 1);
         ASSERT_CLOCKS(&m, 1, 2619, 1980);
@@ -30,7 +30,7 @@ TEST(highest_once) {
         ASSERT_EQ(m.work.warnings.n, 0);
 }
 
-TEST(default_again) {
+TEST(default_resets_max_clocks) {
         CLOCKS(m, 1, "max", "gpus 1\nclocks 1593,2619 1200,1980\n");
         ASSERT_EQ(clocks_work(&m.work), 1);
         machine_clear(&m);
@@ -43,7 +43,7 @@ TEST(default_again) {
         ASSERT_EQ(calls_of(&m, "nvmlDeviceSetPersistenceMode", 0), 1);
 }
 
-TEST(what_a_model_has_not) {
+TEST(features_that_a_model_lacks_are_unsupported) {
         CLOCKS(m, 1, "max", "gpus 1\nclocks none\nauto-boost none\n");
         ASSERT_EQ(clocks_work(&m.work), 1);     /* persistence is left */
         ASSERT_EQ(m.work.warnings.n, 0);
@@ -52,7 +52,7 @@ TEST(what_a_model_has_not) {
 }
 
 /* R580 and later, on Blackwell: the driver reports clocks and refuses to set them. */
-TEST(what_a_driver_no_longer_does) {
+TEST(clocks_that_a_driver_refuses_are_unsupported) {
         static const char *const wishes[] = { "max", "default" };
         for (size_t i = 0; i < ARRAY_SIZE(wishes); i++) {
                 CLOCKS(m, 1, wishes[i], "gpus 1\nclocks deprecated\n");
@@ -63,7 +63,7 @@ TEST(what_a_driver_no_longer_does) {
         }
 }
 
-TEST(divided_gpus_keep_theirs) {
+TEST(gpus_with_mig_keep_their_clocks) {
         CLOCKS(m, 2, "max", "gpus 2\n");
         write_file(m.state, "mig 1 1 1\npersistence 1 1\n");
         ASSERT_EQ(clocks_work(&m.work), 1);
@@ -72,14 +72,14 @@ TEST(divided_gpus_keep_theirs) {
         ASSERT_TRUE(json_is_true(json_object_get(found(&m, 1), "mig")));
 }
 
-TEST(refusal) {
+TEST(a_refusal_fails_and_names_the_gpu) {
         CLOCKS(m, 2, "max", "gpus 2\nerror nvmlDeviceSetApplicationsClocks 4 0\n");
         ASSERT_FAILS(clocks_work(&m.work), CAUSE_NVML, "GPU 0 (0000:10:00.0): application clocks cannot be set: Insufficient Permissions (4)");
         ASSERT_EQ(calls_of(&m, "nvmlDeviceSetApplicationsClocks", 1), 1);       /* the others anyway */
         ASSERT_EQ(json_array_size(json_object_get(m.work.found, "gpus")), 2);
 }
 
-TEST(refusal_is_a_warning) {
+TEST(a_refusal_in_a_lenient_action_is_a_warning) {
         CLOCKS(m, 2, "max", "gpus 2\nerror nvmlDeviceSetApplicationsClocks 4 1\n");
         m.action.lenient = true;
         ASSERT_EQ(clocks_work(&m.work), 1);

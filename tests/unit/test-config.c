@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Documents → Config: types, merge, rules, defaults, and where a message says that something stands. */
+ * Documents → Config: types, merge, rules, defaults, and the places in messages. */
 #include "config/config.h"
 #include "base/str.h"
 #include "config/containerd.h"
@@ -198,7 +198,7 @@ TEST(binds_every_field) {
         ASSERT_EQ(c->failure_policy, FAILURE_JOIN_TAINTED);
 }
 
-TEST(a_repair_without_findings) {
+TEST(repair_condition_has_no_effect_without_health) {
         _cleanup_(loaded_done) Loaded l =
                 LOAD(GOOD, HEAD "spec: {cluster: {repairCondition: true}, accelerator: {nvidia: {health: off}}}\n");
         ASSERT_EQ(l.r, 0);
@@ -248,7 +248,7 @@ TEST(text_keeps_its_source) {
                 ASSERT_STREQ(l.config->instance.environment[0].variables[0].value, plain[i]);
         }
         expect_accepted("  instance: {environment: {default: {A: ~, B: null, C: }}}\n", NULL);
-        /* ends of lines to Unicode, and to systemd parts of a text */
+        /* Unicode has line ends here, and systemd has text */
         expect_accepted("  instance: {environment: {default: {A: \"a\\Nb\\Lc\\Pd\"}}}\n", NULL);
         expect_error("  instance: {environment: {default: {A: [a]}}}\n", "spec.instance.environment.default.A: must be text, but is a list");
         expect_error("  kubelet: {flags: [a, {b: c}]}\n", "spec.kubelet.flags[1]: must be text, but is a map");
@@ -306,7 +306,7 @@ TEST(merges_in_order) {
                      "  instance: {environment: {default: {B: '', C: ~}, kubelet: {}}, network: {nameservers: [], domains: ~}}\n"
                      "  featureGates: {InstanceIdNodeName: off}\n  cluster: {}\n",
                 HEAD "spec: ~\n");
-        ASSERT_OK(l.r);         /* kubelet knows none of these keys and flags, which is warned of */
+        ASSERT_OK(l.r);         /* with warnings: kubelet knows none of these keys and flags */
         _free_ char *kubelet = json_dumps(json_object_get(spec(&l), "kubelet"), JSON_SORT_KEYS | JSON_COMPACT);
         ASSERT_STREQ(kubelet, "{\"config\":{\"k\":5,\"l\":[3],\"m\":false,\"x\":{\"y\":3,\"z\":2}},\"flags\":[\"--a\",\"--b\"]}");
         _free_ char *instance = json_dumps(json_object_get(spec(&l), "instance"), JSON_SORT_KEYS | JSON_COMPACT);
@@ -314,7 +314,7 @@ TEST(merges_in_order) {
         ASSERT_TRUE(!l.config->gates.instance_id_node_name && !l.config->instance.nameservers);
 }
 
-/* Aliases may share nodes: one place of them that changes must not change the other. */
+/* Aliases may share nodes: a change in one place must not change the other. */
 TEST(merging_leaves_aliases_apart) {
         _cleanup_(loaded_done) Loaded l = LOAD(
                 GOOD "  kubelet: {config: {kubeReserved: &r {cpu: '1'}, systemReserved: *r}}\n", HEAD "spec: {kubelet: {config: {kubeReserved: {cpu: '2'}}}}\n");
@@ -352,13 +352,13 @@ TEST(positions_survive_the_merge) {
         ASSERT_EQ(diag_count(&l.diag, false), 3);
 }
 
-TEST(a_later_value_mends_an_earlier_one) {
+TEST(a_later_value_corrects_an_earlier_one) {
         _cleanup_(loaded_done) Loaded l = LOAD(GOOD "  instance: {localStorage: {strategy: RAID5}}\n", HEAD "spec: {instance: {localStorage: {strategy: Mount}}}\n");
         ASSERT_EQ(l.r, 0);
         ASSERT_EQ(l.config->instance.storage.strategy, STORAGE_MOUNT);
 }
 
-TEST(what_is_missing_is_named_in_order) {
+TEST(missing_fields_are_named_in_order) {
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD);
         static const char *const paths[] = { "spec.cluster.name", "spec.cluster.apiServerEndpoint", "spec.cluster.certificateAuthority", "spec.cluster.cidr" };
         ASSERT_EQ(l.diag.n, ARRAY_SIZE(paths));
@@ -381,7 +381,7 @@ TEST(items_keep_their_numbers) {
 }
 
 /* One cause, one message. */
-TEST(what_could_not_be_decoded_is_not_missed) {
+TEST(a_field_of_a_wrong_type_is_not_also_missing) {
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD "spec: {cluster: [a]}\n");
         ASSERT_STREQ(l.messages, "a, line 3: spec.cluster: must be a map, but is a list\n");
         _cleanup_(loaded_done) Loaded m = LOAD(HEAD "spec: {cluster: {name: [a], apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 1}}\n");
@@ -463,8 +463,8 @@ TEST(names_of_services_and_variables) {
 
 /* Characters: systemd src/basic/utf8.c:unichar_is_valid(), yaml/go-yaml readerc.go. Addresses: systemd src/shared/socket-netlink.c, kubernetes/utils
  * net/parse.go; IMEX: kubernetes-sigs/dra-driver-nvidia-gpu#289. Placeholders: harishvs/slinky_on_eks. */
-TEST(texts_that_leave_their_place) {
-        static const struct { const char *text, *said; } cases[] = {   /* said NULL: accepted without a word */
+TEST(texts_with_bad_characters_placeholders_or_addresses) {
+        static const struct { const char *text, *said; } cases[] = {   /* said NULL: accepted without a message */
                 { "kubelet: {flags: [\"--v=2\\uFFFE\"]}", "a, line 5: spec.kubelet.flags[0]: holds a Unicode noncharacter" },
                 { "kubelet: {flags: [\"--root-dir=/\\U0010FFFF\"]}", "flags[0]: holds a Unicode noncharacter" },
                 { "kubelet: {flags: [\"--root-dir=/\\U0001FFFE\"]}", "flags[0]: holds a Unicode noncharacter" }, { "kubelet: {flags: [\"--root-dir=/\\uFDD0\"]}", "flags[0]: holds a Unicode noncharacter" },
@@ -547,7 +547,7 @@ TEST(texts_that_leave_their_place) {
         }
 }
 
-/* Words of a closed list are no secrets and are quoted; but they are cut, and cannot draw on a terminal. */
+/* Words of a closed list are not secrets. Messages quote them, cut, and with control characters escaped. */
 TEST(enums_are_quoted_safely) {
         expect_error("  instance: {localStorage: {strategy: RAID5}}\n",
                      "a, line 5: spec.instance.localStorage.strategy: \"RAID5\" is not one of RAID0, RAID10, Mount");
@@ -611,8 +611,8 @@ TEST(volumes_that_contradict) {
         expect_accepted(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /ab}, {device: /dev/disk/by-id/nvme-x_y, mountTarget: /b}"), NULL);
 }
 
-/* As many as a document may have nodes. */
-TEST(thousands_of_targets_are_held_against_each_other) {
+/* As many as the node limit of a document allows. */
+TEST(thousands_of_targets_are_compared_with_each_other) {
         static const struct { const char *last, *said; } cases[] = {
                 { "/d/9000/x", NULL }, { "/d/17/x", "mountTargets[9000]: /d/17/x is also a target of" }, { "/d/17/x/y", "mountTargets[9000]: /d/17/x/y and /d/17/x, a target of" },
                 { "/d", "mountTargets[9000]: /d and /d/0/x, a target of" }, { "/d/17-x", "mountTargets[9000]: /d/17-x and /d/17/x would be the same folder d-17-x of the volume" },
@@ -631,8 +631,8 @@ TEST(thousands_of_targets_are_held_against_each_other) {
         }
 }
 
-/* Of each the first before it that it cannot stand beside, whichever way they lie. */
-TEST(targets_that_lie_in_several) {
+/* The message names the first target before it that contains it or lies in it. */
+TEST(targets_that_contradict_several_others) {
         expect_error(VOLUMES("{device: sdb, mountTargets: [/a/b/c, /a/b, /a/bb, /a]}"), "mountTargets[1]: /a/b and /a/b/c");
         expect_error(VOLUMES("{device: sdb, mountTargets: [/a/b/c, /a/b, /a/bb, /a]}"), "mountTargets[3]: /a and /a/b/c");
         expect_error(VOLUMES("{device: sdb, mountTargets: [/a/x, /a.x, /a/x/y/z, /a/x/y]}"), "mountTargets[3]: /a/x/y and /a/x,");
@@ -673,7 +673,7 @@ TEST(contradictions) {
         expect_error("  accelerator: {nvidia: {prove: long}}\n", "spec.accelerator.nvidia.prove: ");
 }
 
-/* A value that kubelet refuses is refused here, unless kubelet is told not to look. */
+/* nodestrap refuses a value that kubelet refuses, unless protectKernelDefaults is off. */
 TEST(kernel_settings) {
         expect_accepted("  instance: {sysctl: {net/ipv4/conf/eth0.1/rp_filter: 2, vm.panic_on_oom: ' 0'}}\n", NULL);
         expect_error("  instance: {sysctl: {net/ipv4/conf/eth0.1/rp_filter: 2, net.ipv4.conf.eth0/1.rp_filter: 2}}\n",   /* sysctl.d(5): the same */
@@ -688,8 +688,8 @@ TEST(kernel_settings) {
         expect_error("  instance: {sysctl: {net.ipv6.conf.all.stable_secret: '::1'}}\n", "spec.instance.sysctl.net.ipv6.conf.all.stable_secret: is a secret");
 }
 
-/* Kubelet 1.28 ignores what is new since, whatever it is. */
-TEST(settings_that_are_new) {
+/* Kubelet 1.28 ignores newer settings, whatever their value. */
+TEST(wrong_values_of_new_settings_are_warnings) {
         static const struct { const char *setting, *want; } cases[] = {
                 { "containerLogMaxWorkers: 0", "containerLogMaxWorkers: kubelet-setting: must be from 1 to" },
                 { "containerLogMonitorInterval: 1s", "containerLogMonitorInterval: kubelet-setting: must be at least 3s; otherwise" },
@@ -716,7 +716,7 @@ TEST(toml_that_containerd_refuses) {
         expect_error("  containerd: {config: \"version = 1\"}\n", "spec.containerd.config.version: is a schema with other names of plugins");
         expect_error("  containerd: {config: \"plugins.'io.containerd.grpc.v1.cri'.containerd.default_runtime_name = 'kata'\"}\n", "default_runtime_name: is not a runtime");
         expect_error("  containerd: {baseRuntimeSpec: {process: {rlimits: [{type: RLIMIT_CPU, hard: '5'}]}}}\n", "a, line 5: spec.containerd.baseRuntimeSpec.process.rlimits[0].hard: must be a whole number");
-        /* of a version that is not known, and of what ours adds */
+        /* with an unknown version, and of settings that nodestrap adds */
         expect_accepted("  containerd: {baseRuntimeSpec: {linux: {memoryPolicy: 5}}}\n", "a, line 5: spec.containerd.baseRuntimeSpec.linux.memoryPolicy: containerd-setting: must be a table; otherwise");
         expect_error("  containerd: {config: \"plugins.'io.containerd.cri.v1.runtime'.use_internal_loopback = 1\\nplugins.'io.containerd.cri.v1.runtime'.cni.use_internal_loopback = 1\"}\n", "use_internal_loopback: must be true or false");
         expect_accepted("  containerd: {config: \"plugins.'io.containerd.grpc.v1.cri'.containerd.default_runtime_name = 'nvidia'\"}\n", NULL);
@@ -735,7 +735,7 @@ TEST(toml_that_containerd_refuses) {
         expect_error("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.images'.Registry]\n      config_path = '/a'\n      [plugins.'io.containerd.cri.v1.images'.Registry.Mirrors.'docker.io']\n      Endpoint = ['https://m']\n", "registry.mirrors: cannot be used with config_path");
 }
 
-/* Twenty of them, and how many more there are. */
+/* The messages have twenty faults, and the number of the others. */
 TEST(toml_with_thousands_of_faults) {
         Text runtimes = {}, keys = {};
         for (size_t i = 0; i < 5000; i++) {
@@ -792,11 +792,11 @@ TEST(toml_that_is_folded_or_wrong) {
         expect_accepted("  containerd:\n    config:\n      a = 1\n", NULL);
 }
 
-TEST(what_looks_like_a_blank) {
+TEST(the_message_names_a_no_break_space_in_a_key) {
         expect_accepted("\u00a0 instance:\n    sysctl: {a.b: 1}\n", "instance: unknown-field: is not known and is ignored: a no-break space (U+00A0) is in it, which looks like a blank; did you mean ");
 }
 
-TEST(what_waits_for_another_word) {
+TEST(fields_that_have_no_effect_alone_are_warnings) {
         static const struct { const char *field, *with; } idle[] = {
                 { "spec.instance.hugePages.pages", "instance: {hugePages: {mode: auto, pages: [{size: 2Mi, count: 1}]}}" },
                 { "spec.instance.network.efa.expectedDevices", "instance: {network: {efa: {mode: off, expectedDevices: 4}}}" },
@@ -832,7 +832,7 @@ TEST(what_waits_for_another_word) {
         }
 }
 
-/* Compressed, it is a kilobyte of user data. */
+/* Compressed, this key is a kilobyte of user data. */
 TEST(a_very_long_key) {
         _free_ char *key = xcalloc(1000001, 1), *text = NULL;
         memset(key, 'k', 1000000);
@@ -840,7 +840,7 @@ TEST(a_very_long_key) {
         expect_accepted(text, "unknown-field: is not known and is ignored\n");
 }
 
-TEST(short_mig) {
+TEST(mig_in_its_short_form) {
         _cleanup_(loaded_done) Loaded l = load_with("  accelerator: {nvidia: {mig: \"9,14, 14,9\"}}\n");
         ASSERT_STREQ(l.messages, "");
         ASSERT_EQ(l.config->nvidia.n_mig, 1);
@@ -852,7 +852,7 @@ TEST(short_mig) {
         ASSERT_STREQ(one.config->nvidia.mig[0].profiles[0].name, "19");
 }
 
-/* Tools that rewrite YAML 1.1 make false of it. */
+/* Tools that rewrite YAML 1.1 turn off into false. */
 TEST(mig_off) {
         static const char *const words[] = { "off", "'off'", "false", "no", "OFF" };
         for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
@@ -881,7 +881,7 @@ TEST(flags_that_config_sets_too) {
         ASSERT_CONTAINS(l.messages, "b, line 3: spec.kubelet.flags[1]: flag-and-config");
 }
 
-/* No message repeats what may be a secret. */
+/* No message repeats a value that may be a secret. */
 static void expect_cluster(const char *key, const char *value, int r, const char *part) {
         static const char *const good[][2] = { { "name", "c" }, { "apiServerEndpoint", "https://e" }, { "certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==" }, { "cidr", "10.100.0.0/16" } };
         _cleanup_(text_done) Text t = {};
@@ -893,7 +893,7 @@ static void expect_cluster(const char *key, const char *value, int r, const char
                 FAIL("%s: %s gives %d, \"%s\", and not \"%s\"", key, value, l.r, l.messages, part);
 }
 
-TEST(clusters_that_cannot_be) {
+TEST(cluster_values_that_cannot_work) {
         static const char *const keys[] = { "name", "apiServerEndpoint", "certificateAuthority", "cidr" },
                                  *const values[] = { "${name}", "'{{ .Name }}'", "<CLUSTER>", "https://$ENDPOINT" };
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
@@ -911,8 +911,8 @@ TEST(clusters_that_cannot_be) {
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS0tLS0tCkFBQUEKLS0tLS1FTkQgRUMgUFJJVkFURSBLRVktLS0tLQo=", -EINVAL, "certificateAuthority: is a private key instead of a certificate");
 }
 
-/* One that OpenSSL made, whole, without its end, and without the middle of its body. */
-TEST(authorities_that_are_cut) {
+/* A certificate of OpenSSL: whole, without its end, and without the middle of its body. */
+TEST(certificate_authorities_that_are_cut) {
         _cleanup_(loaded_done) Loaded whole = LOAD(HEAD "spec:\n  cluster: {name: c, apiServerEndpoint: https://e, cidr: 10.100.0.0/16, certificateAuthority: "
                 "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPClBRTUJCd05DQUFUT0I3K3FpQWVTcEkzZzk0NjdOM2RNa21qd0dLS1RZSTRNWlF5ZzdJV1dwMXVvNzhveTZ3OGEKTVMwbGJ6dFBPdjNtVGE3Y1FkZVRjNkJIYjU1c3RMR1VvMU13VVRBZEJnTlZIUTRFRmdRVU9veVN3dHZQVkh4SApNWTJRejJaZDJhcHdPWUV3SHdZRFZSMGpCQmd3Rm9BVU9veVN3dHZQVkh4SE1ZMlF6MlpkMmFwd09ZRXdEd1lEClZSMFRBUUgvQkFVd0F3RUIvekFLQmdncWhrak9QUVFEQWdOSUFEQkZBaUVBNHh6RHRXbXRCZzBySFkxTHVaUGcKVWJzSU1ZVklvQXR3TDlDZzJ3eC82TGtDSURxdUVNTUlyalUyV3RkVXEyU1BjYmNUbFBDcHZYU01peXZ6aTNZZQpPOGZ2Ci0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K}\n");
         ASSERT_STREQ(whole.messages, "");
@@ -1021,7 +1021,7 @@ TEST(flags_of_kubelet) {
         expect_accepted("  kubelet: {flags: [\"--root-dir='/x --nope'\", -v=2, -v2, --cert-dir, /x]}\n", NULL);
 }
 
-/* Without a version: an error where no kubelet of the table takes it. */
+/* Without a version: an error if no kubelet of the table accepts the gate. */
 TEST(feature_gates_of_kubelet) {
         static const struct { const char *text, *said; } told[] = {
                 { "config: {featureGates: {DynamicResourceAlocation: true}}",
@@ -1051,7 +1051,7 @@ TEST(feature_gates_of_kubelet) {
 }
 
 /* As kubelet reads flags by pflag, and labels by cmd/kubelet/app/options:ValidateKubeletFlags. */
-TEST(flags_that_kubelet_exits_with) {
+TEST(flags_at_which_kubelet_exits) {
         static const struct { const char *flags, *said; bool taken; } bad[] = {
                 { "--v=high", "a, line 5: spec.kubelet.flags[0]: --v must be a whole number: kubelet exits\n" },
                 { "--max-pods=twenty", "--max-pods must be a whole number" },
@@ -1094,7 +1094,7 @@ TEST(flags_that_kubelet_exits_with) {
         ASSERT_TRUE(!strstr(l.messages, "kubelet exits"));
 }
 
-TEST(values_are_not_repeated) {
+TEST(messages_do_not_repeat_values) {
         static const char *const places[] = {
                 "  cluster: {name: \"hunter2\\n\", apiServerEndpoint: \"hunter2\", certificateAuthority: \"hunter2!\", cidr: hunter2, id: \"hunter2\\n\"}\n",
                 "  instance: {environment: {default: {A: \"hunter2\\n\", B: [hunter2]}}}\n", "  kubelet: {flags: [\"--x=hunter2\\n\", {a: hunter2}]}\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Each rule of config/containerd-rules.c has a case on either side of it, and so has each type of the table. tests/oracles/containerd.py asks the real
- * containerd for its verdicts. */
+ * Each rule of config/containerd-rules.c has an accepted and a refused case, and so has each type of the
+ * table. tests/oracles/containerd.py asks the real containerd for its verdicts. */
 #include "config/containerd.h"
 #include "sample.h"
 
@@ -58,7 +58,7 @@ static void check(const Case *c) {
 /* 87 bytes: with /run/ and .sock 97 */
 #define LONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-TEST(verdicts) {
+TEST(settings_that_containerd_accepts_or_refuses) {
         static const Case cases[] = {
                 /* types: each schema, each kind */
                 BAD("2.1.9", "[" I3 "]\nmax_concurrent_downloads = \"16\"", IMAGES "max_concurrent_downloads", "must be a whole number"), GOOD("2.1.9", "[" I3 "]\nmax_concurrent_downloads = 16"),
@@ -173,12 +173,12 @@ TEST(verdicts) {
                 check(&cases[i]);
 }
 
-TEST(what_a_version_passes_over) {
+TEST(settings_that_a_version_ignores) {
         static const Case cases[] = {
                 BAD("2.0.7", "[" R3 ".cni]\nbin_dirs = ['/a']", RUNTIME "cni.bin_dirs", "new in 2.1"), BAD("2.4.2", "[" R3 ".cni]\nbin_dir = '/a'", RUNTIME "cni.bin_dir", "gone since 2.4"),
                 BAD("1.7.24", "[" P2 ".containerd.runtimes.runc]\nsandboxer = 'x'", CRI "containerd.runtimes.runc.sandboxer", "new in 2.0"),
                 BAD("1.7.24", "State = '/a'", "State", "ignores it: it reads state"), GOOD("1.7.24", "[" P2 ".containerd.runtimes.x]\nruntime_type = 'y'\noptions = {A = 1}"),
-                /* of a version that is not known: what holds for some is a warning */
+                /* an unknown version: a rule of some versions is a warning */
                 BAD("2.5.0", "version = 5", "version", "does not know"), BAD("2.5.0", "[" R3 "]\nenable_cdi = 'x'", RUNTIME "enable_cdi", "must be true or false"),
                 BAD("2.5.0", "required_plugins = ['io.containerd.new.v1.x']", "required_plugins[0]", "does not have"),
                 GOOD("2.1.9", "[" I3 "]\nmax_concurrent_downloads = 3"),
@@ -198,8 +198,8 @@ TEST(what_a_version_passes_over) {
         }
 }
 
-/* Called nodeadm, the program leaves the bytes of nodeadm, and a warning. */
-TEST(a_fault_as_nodeadm) {
+/* Under the name nodeadm the program writes the same bytes as nodeadm, and a warning. */
+TEST(faults_are_warnings_under_the_name_nodeadm) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.config.containerd.config = parsed(&s, "[" I3 ".registry.mirrors.'docker.io']\nendpoint = ['https://m']\n[grpc]\naddress = '/run/x.sock'");
         s.options.as_nodeadm = true;
@@ -210,7 +210,7 @@ TEST(a_fault_as_nodeadm) {
         ASSERT_CONTAINS(said_at(&s, OF("grpc.address"), CAUSE_NONE), "differs from the socket that kubelet uses");
 }
 
-TEST(what_yields) {
+TEST(registry_config_path_yields_to_settings_of_the_user) {
         static const struct { const char *version, *toml, *path, *why; } cases[] = {
                 { "2.1.9", "[" I3 ".registry.mirrors.x]\nendpoint = ['https://m']", NULL, "without registry.config_path because of registry.mirrors" },
                 { "1.7.24", "[" P2 ".registry.configs.x.auth]\nusername = 'u'", NULL, "without registry.config_path because of registry.configs" },
@@ -238,7 +238,7 @@ TEST(what_yields) {
         }
 }
 
-TEST(which_cni_programs_yield) {
+TEST(cni_directories_yield_to_settings_of_the_user) {
         static const struct { const char *version, *toml, *path, *why; } cases[] = {
                 { "2.1.9", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/a']", "bin_dirs", "cni.bin_dir left out because of cni.bin_dirs" },
                 { "2.4.2", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/a']", "bin_dirs", "cni.bin_dir left out because of cni.bin_dirs" },
@@ -276,7 +276,7 @@ TEST(the_socket_of_a_server_plugin) {
         }
 }
 
-TEST(another_socket) {
+TEST(kubelet_and_soci_use_another_socket_of_containerd) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.config.containerd.config = parsed(&s, "[grpc]\naddress = '/run/lab/x.sock'");
         s.config.gates.fast_image_pull = s.host.soci_snapshotter = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* That containerd takes each of these settings is proved with real ones in tests/check/containerd.sh. */
+/* tests/check/containerd.sh proves with real versions that containerd accepts each of these settings. */
 #include "sample.h"
 
 #define CONFIG "/etc/containerd/config.toml"
@@ -58,8 +58,8 @@ TEST(schema_3_with_nvidia) {
         assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.runtime/cni/bin_dirs", "[\"/opt/cni/bin\"]");
 }
 
-/* kubelet, the question for CRI and ctr go where containerd listens; from 2.3 on a plugin may say so. */
-TEST(another_socket) {
+/* kubelet, the CRI request and ctr use the socket of containerd, which from 2.3 on a plugin may set. */
+TEST(the_plan_uses_another_socket_of_containerd) {
         static const struct { const char *version, *toml, *socket; } cases[] = {
                 { "2.1.5", "{'grpc': {'address': '/run/a.sock'}}", "/run/a.sock" },
                 { "2.1.5", "{'grpc': {'address': '/run/containerd/containerd.sock'}}", "" },
@@ -77,7 +77,7 @@ TEST(another_socket) {
         }
 }
 
-TEST(user_s_toml_is_merged) {
+TEST(toml_of_the_user_is_merged) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.config.containerd.config = sample_json(&s, "{'plugins': {'io.containerd.cri.v1.images': {'discard_unpacked_layers': false, 'max_concurrent_downloads': 9}}, 'metrics': {'address': '127.0.0.1:1'}}");
         sample_plan(&s);
@@ -125,7 +125,7 @@ TEST(sandbox_image) {
                 { "2.1.5", "{'plugins': {'io.containerd.cri.v1.images': {'pinned_images': {'sandbox': 'localhost/kubernetes/pause:latest'}}}}", true },
                 { "2.1.5", "{'plugins': {'io.containerd.grpc.v1.cri': {'sandbox_image': 'r/pause:1'}}}", false },
                 { "1.7.27", "{'plugins': {'io.containerd.grpc.v1.cri': {'sandbox_image': 'r/pause:1'}}}", false },
-                /* which has no effect there */
+                /* sandbox_image has no effect there */
                 { "2.1.5", "{'plugins': {'io.containerd.grpc.v1.cri': {'sandbox_image': 'r/pause:1'}, 'io.containerd.cri.v1.runtime': {'enable_cdi': true}}}", true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -180,8 +180,8 @@ TEST(soci) {
         ASSERT_TRUE(sample_warned(&s, "no-fast-image-pull"));
 }
 
-/* Nothing waits for images, and containerd is not restarted for their list. */
-TEST(images_before_pods) {
+/* No step waits for images, and their list does not restart containerd. */
+TEST(images_are_pulled_before_pods_and_hold_up_nothing) {
         static char first[] = "a.io/b:1", second[] = "c", *images[] = { first, second, NULL };
         _cleanup_(sample_done) Sample s = sample_new();
         ASSERT_TRUE(!plan_find(sample_plan(&s), "start-unit:nodestrap-pre-pull.service"));
@@ -219,7 +219,7 @@ TEST(runtime_spec) {
         ASSERT_SETTING(&s, SPEC, "hostname", "\"h\"");
 }
 
-/* RLIM_INFINITY, which only a real can be until it is written. */
+/* Only a real can hold RLIM_INFINITY until it is written. */
 TEST(runtime_spec_without_a_limit) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.options.foretell = true;      /* two of them are limits to nothing */

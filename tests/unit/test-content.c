@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The content of a disk, by images: mkfs makes them where it is there, hand-written bytes where it would
- * need a device. */
+ * The content of a disk, on images: mkfs makes them if it is installed; where mkfs would need a device, the
+ * bytes are hand-written. */
 #include "disk/disk.h"
 
 #include "superblock.h"
@@ -56,7 +56,7 @@ static void image_read(Image *i, uint64_t at, void *data, size_t size) {
         ASSERT_EQ(pread(i->fd, data, size, (off_t)at), size);
 }
 
-/* Runs program with these arguments and the image behind them; false where the program is not there. */
+/* Runs program with these arguments and then the image; false if the program is missing. */
 static bool image_make(Image *i, const char *program, const char *a, const char *b, const char *c) {
         _free_ char *path = xasprintf("%s/disk", i->dir);
         char *argv[] = { (char *)program, (char *)a, (char *)b, (char *)c, path, NULL };
@@ -89,7 +89,7 @@ static void put_super_at(Image *i) {
         image_write(i, 4096, block, sizeof block);
 }
 
-/* ---- nothing, and what cannot be read ---- */
+/* ---- blank, data, unreadable ---- */
 
 TEST(blank) {
         IMAGE(i, 16 * MIB);
@@ -101,8 +101,8 @@ TEST(blank_and_small) {
         image_is(&i, CONTENT_BLANK, NULL, "nothing");
 }
 
-/* Data without a signature: in each place of the look, in one block and between two. */
-TEST(data) {
+/* Data without a signature: in each place that the probe reads, in one block and between two. */
+TEST(data_without_a_signature) {
         static const struct { uint64_t at; const char *described; } places[] = {
                 { 0,                     "data without a signature (byte 0 is not zero)"         },
                 { 511,                   "data without a signature (byte 511 is not zero)"       },
@@ -112,7 +112,7 @@ TEST(data) {
                 { 960 * MIB,             "data without a signature (byte 1006632960 is not zero)" },
                 { 4096 * MIB - MIB,      "data without a signature (byte 4293918720 is not zero)" },
                 { 4096 * MIB - 1,        "data without a signature (byte 4294967295 is not zero)" },
-                { 960 * MIB + 4096,      "nothing" },           /* nothing reads all of a disk */
+                { 960 * MIB + 4096,      "nothing" },           /* the probe does not read all of a disk */
         };
         for (size_t n = 0; n < ARRAY_SIZE(places); n++) {
                 IMAGE(i, 4096 * MIB);
@@ -122,7 +122,7 @@ TEST(data) {
         }
 }
 
-TEST(data_on_what_is_small) {
+TEST(data_on_small_disks) {
         static const uint64_t sizes[] = { 512, 4096, 65536, MIB, 2 * MIB, 2 * MIB + 512, 3 * MIB + 4096 };
         for (size_t n = 0; n < ARRAY_SIZE(sizes); n++) {
                 IMAGE(i, sizes[n]);
@@ -132,7 +132,7 @@ TEST(data_on_what_is_small) {
         }
 }
 
-/* A superblock was taken away, and not what it stood for. */
+/* The superblock is gone, but the other data of the file system is there. */
 TEST(data_of_a_lost_superblock) {
         IMAGE(i, 320 * MIB);
         if (!image_make(&i, "mkfs.xfs", "-q", "-L", "data"))
@@ -146,7 +146,7 @@ TEST(data_of_a_lost_superblock) {
         ASSERT_EQ(i.content.kind, CONTENT_DATA);
 }
 
-/* How many reads that takes, of a disk of any size: counted by the kernel. */
+/* The read calls of this process so far, as the kernel counts them. */
 static uint64_t reads(void) {
         _cleanup_(root_freep) Root *root = NULL;
         _free_ char *text = NULL;
@@ -161,7 +161,7 @@ static uint64_t reads(void) {
         return n;
 }
 
-TEST(few_reads) {
+TEST(a_probe_takes_few_reads_on_a_large_disk) {
         IMAGE(i, 30720000ULL * MIB / 4);
         uint64_t before = reads();
         image_is(&i, CONTENT_BLANK, NULL, "nothing");
@@ -169,8 +169,8 @@ TEST(few_reads) {
                 ASSERT_TRUE(reads() - before < 1200);
 }
 
-/* Marked, it is whatever was made when the power failed; under a signature it is what that says. */
-TEST(marked) {
+/* Marked, a disk holds the remains of a format that a power failure ended; a signature counts more. */
+TEST(marked_disks) {
         IMAGE(i, 1024 * MIB);
         ASSERT_OK(disk_mark(i.fd, false, true));
         image_is(&i, CONTENT_REMAINS, NULL, "an unfinished nodestrap file system or array");
@@ -194,7 +194,7 @@ TEST(marked) {
         ASSERT_EQ(i.content.kind, CONTENT_RAID_MEMBER);
 }
 
-/* Of an array its members tell, and all of them: one alone may have kept the mark of an earlier time. */
+/* An array is marked if all its members are: a single member may have kept an earlier mark. */
 TEST(array_of_marked_members) {
         static const char *const members[] = { "m1", "m2" };
         IMAGE(i, 16 * MIB);
@@ -220,7 +220,7 @@ TEST(array_of_marked_members) {
         }
 }
 
-/* Some of the marks survive whatever mkfs writes, until they are taken away; then no byte of them is left. */
+/* Some of the marks survive mkfs until they are removed; then no byte of them is left. */
 TEST(marks_survive_mkfs) {
         static const struct { const char *program, *a, *b, *c; uint64_t mib; } all[] = {
                 { "mkfs.xfs",  "-q", "-f", "-K",                                                320  },
@@ -243,12 +243,12 @@ TEST(marks_survive_mkfs) {
         }
 }
 
-TEST(no_size) {
+TEST(a_size_of_zero_is_unreadable) {
         IMAGE(i, 0);
         image_is(&i, CONTENT_UNREADABLE, NULL, "unreadable content (its size is 0)");
 }
 
-TEST(never_looked) {
+TEST(content_is_unknown_before_a_probe) {
         Content c = {};
         _free_ char *text = content_describe(&c);
         ASSERT_STREQ(text, "unknown content");
@@ -276,7 +276,7 @@ TEST(errors_are_not_blank) {
         }
 }
 
-TEST(no_device) {
+TEST(a_folder_is_not_a_device) {
         IMAGE(i, 512);
         ASSERT_OK(root_make_dirs(i.root, "/folder", 0700));
         ASSERT_OK(content_probe(i.root, "/folder", &i.content, &i.diag));
@@ -284,7 +284,7 @@ TEST(no_device) {
         ASSERT_STREQ(i.content.error, "it is not a block device");
 }
 
-TEST(pipe_does_not_hang) {
+TEST(a_pipe_does_not_hang_the_probe) {
         IMAGE(i, 512);
         _free_ char *path = xasprintf("%s/pipe", i.dir);
         ASSERT_EQ(mkfifo(path, 0600), 0);
@@ -301,14 +301,14 @@ TEST(link_in_a_circle) {
         ASSERT_STREQ(i.content.error, strerror(ELOOP));
 }
 
-TEST(not_there) {
+TEST(a_missing_disk_is_an_error) {
         IMAGE(i, 512);
         ASSERT_ERROR(content_probe(i.root, "/other", &i.content, &i.diag), ENOENT);
         ASSERT_ERROR(content_probe(i.root, "/disk/below", &i.content, &i.diag), ENOENT);
         ASSERT_EQ(i.diag.n, 0);
 }
 
-TEST(not_allowed) {
+TEST(a_disk_without_permission_is_an_error) {
         IMAGE(i, 512);
         uid_t user = geteuid();
         ASSERT_EQ(fchmod(i.fd, 0), 0);
@@ -348,7 +348,7 @@ TEST(label_that_would_garble_a_terminal) {
                 image_is(&i, CONTENT_FILESYSTEM, "ext4", "ext4 file system \"a\\\"\\x1b[31m\\xff\"");
 }
 
-TEST(unfinished) {
+TEST(a_label_marks_unfinished_content) {
         IMAGE(i, 16 * MIB);
         if (!image_make(&i, "mkfs.ext4", "-q", "-L", LABEL_UNFINISHED))
                 return;
@@ -359,8 +359,8 @@ TEST(unfinished) {
         ASSERT_TRUE(!content_unfinished(&i.content));
 }
 
-/* Power was cut while the superblock was written: its first half is there, the checksum (which libblkid minds since 2.39) is not. */
-TEST(unfinished_and_torn) {
+/* Power was cut while the superblock was written: its first half is there, the checksum (which libblkid checks since 2.39) is not. */
+TEST(an_unfinished_label_counts_in_a_torn_superblock) {
         IMAGE(i, 16 * MIB);
         if (!image_make(&i, "mkfs.ext4", "-q", "-L", LABEL_UNFINISHED))
                 return;
@@ -370,7 +370,7 @@ TEST(unfinished_and_torn) {
         ASSERT_TRUE(content_unfinished(&i.content));
 }
 
-TEST(unfinished_whatever_libblkid_makes_of_the_rest) {
+TEST(an_unfinished_label_counts_in_damaged_content) {
         Content c = { .kind = CONTENT_OTHER, .type = (char *)"ext4", .label = (char *)LABEL_UNFINISHED, .error = (char *)"its superblock is damaged" };
         _free_ char *text = content_describe(&c);
         ASSERT_STREQ(text, "ext4 \"" LABEL_UNFINISHED "\" (its superblock is damaged)");
@@ -551,7 +551,7 @@ TEST(raid_superblock_damaged) {
 }
 
 /* The version that has no name and stands 64 KiB before the end. */
-TEST(raid_of_old) {
+TEST(raid_superblock_of_version_0_90) {
         IMAGE(i, 16 * MIB);
         mdp_super_t s = { .md_magic = MD_SB_MAGIC, .major_version = 0, .minor_version = 90, .size = 8192, .level = 1, .raid_disks = 2 };
         image_write(&i, i.size - 65536, &s, sizeof s);
@@ -559,7 +559,7 @@ TEST(raid_of_old) {
         ASSERT_TRUE(!i.content.raid.uuid && !i.content.error);
 }
 
-TEST(short_names) {
+TEST(raid_short_names) {
         ASSERT_STREQ(raid_short_name("kubernetes"), "kubernetes");
         ASSERT_STREQ(raid_short_name("a:b:c"), "b:c");
         ASSERT_STREQ(raid_short_name("a:"), "");

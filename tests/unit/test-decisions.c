@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files about who manages which interface, and /sys/class/net, as nodeadm, we, and others have left them. */
+ * Files about the manager of each interface, and /sys/class/net, as nodeadm, nodestrap and others left
+ * them. */
 #include "mounts.h"
 #include "nic/nic.h"
 
@@ -32,7 +33,7 @@ TEST(nothing_is_decided_at_first) {
         assert_decided(&d, MAC_A, "eth0", MANAGER_NONE);
 }
 
-TEST(nodeadms_bare_words_are_believed_by_name) {
+TEST(bare_words_of_nodeadm_count_by_name) {
         BOX(b);
         put(&b, NAMES "/ens5", "io.systemd.Network");
         put(&b, NAMES "/ens6", " cni\n");
@@ -43,7 +44,7 @@ TEST(nodeadms_bare_words_are_believed_by_name) {
         assert_decided(&d, MAC_A, "ens7", MANAGER_NONE);
 }
 
-TEST(nodeadms_newer_form_is_of_its_mac_alone) {
+TEST(the_newer_form_of_nodeadm_counts_for_its_mac_alone) {
         BOX(b);
         put(&b, NAMES "/ens6", "{\"mac\":\"0A:00:00:00:00:0A\",\"manager\":\"cni\"}");
         READ(d, &b, 0);
@@ -53,7 +54,7 @@ TEST(nodeadms_newer_form_is_of_its_mac_alone) {
         ASSERT_TRUE(decision_find(&d, MAC_A, "ens6")->json);
 }
 
-TEST(ours_by_mac_wins_and_owns_the_bare_word) {
+TEST(a_decision_by_mac_replaces_the_bare_word_of_its_interface) {
         BOX(b);
         put(&b, MACS "/" MAC_A, "{\"interface\":\"ens6\",\"manager\":\"io.systemd.Network\"}");
         put(&b, NAMES "/ens6", "cni");
@@ -64,7 +65,7 @@ TEST(ours_by_mac_wins_and_owns_the_bare_word) {
         ASSERT_TRUE(!d.items[0].json);
 }
 
-TEST(two_of_one_name_are_told_apart) {
+TEST(two_interfaces_of_one_name_are_distinguished_by_mac) {
         BOX(b);
         put(&b, MACS "/" MAC_A, "{\"interface\":\"eth1\",\"manager\":\"io.systemd.Network\"}");
         put(&b, MACS "/" MAC_B, "{\"interface\":\"eth1\",\"manager\":\"cni\"}");
@@ -77,7 +78,7 @@ TEST(two_of_one_name_are_told_apart) {
         ASSERT_TRUE(decision_find(&d, MAC_B, "eth1")->json);
 }
 
-TEST(of_another_instance_nothing_is_believed) {
+TEST(decisions_of_another_instance_are_ignored) {
         BOX(b);
         put(&b, DECISIONS_DIR "/i-0fedcba9876543210/eth0", "cni");
         put(&b, DECISIONS_DIR "/by-mac/i-0fedcba9876543210/" MAC_A, "{\"interface\":\"eth0\",\"manager\":\"cni\"}");
@@ -85,7 +86,7 @@ TEST(of_another_instance_nothing_is_believed) {
         ASSERT_EQ(d.n, 0);
 }
 
-TEST(garbage_is_left_out_and_named) {
+TEST(garbage_is_ignored_with_a_warning) {
         static const char *const contents[] = {
                 "", "\n", "none", "CNI", "cni cni", "{", "{}", "[]", "{\"manager\":\"\"}", "{\"manager\":1}",
                 "{\"manager\":\"cni\",\"mac\":\"0a:00\"}", "{\"manager\":\"cni\",\"mac\":\"../../../etc/passwd\"}",
@@ -106,7 +107,7 @@ TEST(garbage_is_left_out_and_named) {
         }
 }
 
-TEST(names_that_are_none_are_left_out) {
+TEST(files_with_invalid_names_are_ignored) {
         BOX(b);
         put(&b, NAMES "/an-interface-with-17", "cni");
         put(&b, NAMES "/eth0", "cni");
@@ -119,7 +120,7 @@ TEST(names_that_are_none_are_left_out) {
         ASSERT_EQ(d.n, 1);
 }
 
-TEST(a_folder_that_is_none_is_an_error) {
+TEST(a_file_in_the_place_of_the_folder_is_an_error) {
         BOX(b);
         _cleanup_(diag_done) Diag diag = {};
         Decisions d = {};
@@ -188,7 +189,7 @@ static void add_hardware(const Box *b, const char *name) {
         ASSERT_EQ(symlink("../../../../bus/pci/drivers/ena", link), 0);
 }
 
-TEST(interfaces_with_what_udev_says_of_them) {
+TEST(interfaces_have_their_properties_from_udev) {
         BOX(b);
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(interfaces_done) Interfaces all = {};
@@ -214,19 +215,19 @@ TEST(interfaces_with_what_udev_says_of_them) {
         ASSERT_TRUE(!interface_by_name(&all, "eth2") && !interface_by_mac(&all, "0a:00:00:00:00:0c"));
 }
 
-TEST(what_is_no_interface_any_more_is_not_there) {
+TEST(interfaces_that_have_gone_are_ignored) {
         BOX(b);
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(interfaces_done) Interfaces all = {};
         put(&b, "/sys/class/net/bonding_masters", "bond0\n");
-        box_mkdir(&b, "/sys/class/net/eth7", 0755);             /* its attributes have gone before it */
+        box_mkdir(&b, "/sys/class/net/eth7", 0755);             /* its attributes have gone first */
         add_interface(&b, "eth0", "2\n", MAC_A "\n");
         ASSERT_OK(interfaces_read(b.root, &all, &diag));
         ASSERT_EQ(all.n, 1);
         ASSERT_EQ(diag.n, 0);
 }
 
-TEST(without_sysfs_it_says_so) {
+TEST(a_missing_sysfs_is_an_error) {
         BOX(b);
         _cleanup_(diag_done) Diag diag = {};
         Interfaces all = {};

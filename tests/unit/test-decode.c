@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * source_decode(): what becomes of whole user data, and what is an error. Rules N1, N2, M7, M10, E1 to E4, L1 to L4. */
+ * source_decode() on whole user data: documents, notes and errors.
+ * Rules N1, N2, M7, M10, E1 to E4, L1 to L4. */
 #include "base/str.h"
 #include "source/source.h"
 #include "test.h"
@@ -16,7 +17,7 @@ static void decoded_done(Decoded *d) {
         free(d->text);
 }
 
-/* text: all that was said, one line each. */
+/* text: all messages, one line each. */
 static Decoded decode_blobs(Blobs *blobs) {
         Decoded d = {};
         Text t = {};
@@ -41,7 +42,7 @@ static Decoded decode(const char *text) {
         return decode_bytes(text, strlen(text));
 }
 
-/* Nothing of ours, no error, and this is said. */
+/* No documents, no error, and this message. */
 #define ASSERT_NOTHING(data, said) ({                                                          \
         _cleanup_(decoded_done) Decoded _d = decode(data);                                     \
         if (_d.r < 0) FAIL("%s: %s", #data, _d.text);                                          \
@@ -60,7 +61,7 @@ static Decoded decode(const char *text) {
         ASSERT_EQ(diag_first_error(&_d.diag)->cause, cause_wanted);                            \
         ASSERT_CONTAINS(_d.text, said); })
 
-TEST(n1_nothing_there) {
+TEST(n1_user_data_without_documents) {
         ASSERT_NOTHING("", "");
         ASSERT_NOTHING("\n\n# text\n---\n...\n", "");
         ASSERT_NOTHING(HEAD "--B\nContent-Type: text/yaml\n\n" CONFIG "--B--\n", "");
@@ -111,7 +112,7 @@ TEST(n1_limits_of_text_that_is_not_ours) {
         ASSERT_NOTHING(deep, "depth");
 }
 
-TEST(n2_text_that_is_meant) {
+TEST(n2_broken_text_that_names_a_nodeconfig) {
         ASSERT_FAILS(CONFIG "spec:\n\ta: b\n", CAUSE_SYNTAX, "user-data, line 4, column 1: ");
         ASSERT_FAILS("# mine\n\nspec:\n\ta: b\nkind: \"NodeConfig\"\n", CAUSE_SYNTAX, "user-data, line 4, column 1: ");
         ASSERT_FAILS("---\nspec: [\n'apiVersion' : 'node.eks.aws/v1'\n", CAUSE_SYNTAX, "error: user-data, line ");
@@ -145,7 +146,7 @@ TEST(m10_labelled_parts_decode) {
         ASSERT_DOCUMENTS(HEAD "--B\n" OURS "\n" CONFIG "--B\n" OURS "\n\n# none\n--B\n" OURS "\n" CONFIG "---\na: b\n--B--\n", 3);
 }
 
-TEST(all_errors_are_told) {
+TEST(all_errors_are_reported) {
         _cleanup_(decoded_done) Decoded d = decode(HEAD "--B\n" OURS "\na: [\n--B\n" OURS "\nb: ]\n--B--\n");
         ASSERT_TRUE(d.r < 0);
         ASSERT_EQ(diag_count(&d.diag, false), 2);
@@ -170,7 +171,7 @@ TEST(e3_l3_outer_layer) {
         ASSERT_FAILS(large, CAUSE_LIMIT, "limit");
 }
 
-TEST(documents_know_where_they_stand) {
+TEST(documents_know_their_position) {
         _cleanup_(decoded_done) Decoded d = decode(HEAD "--B\nContent-Type: text/plain\n\n--B\n" OURS "\n# x\na: b\n---\n\nc: d\n--B--\n");
         ASSERT_OK(d.r);
         ASSERT_EQ(d.documents.n, 2);

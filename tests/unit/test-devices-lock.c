@@ -48,7 +48,7 @@ static int status_of(pid_t child) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* 0: it was free. */
+/* 0: the lock was free. */
 static int taken(Box *b) {
         int fd = ASSERT_OK(root_open(b->root, DEVICES_LOCK, O_RDWR));
         int r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
@@ -56,7 +56,7 @@ static int taken(Box *b) {
         return r;
 }
 
-TEST(it_is_kept_to_the_end_of_the_process) {
+TEST(a_process_keeps_the_lock_to_its_end) {
         BOX(b);
         int told[2], end[2];
         ASSERT_OK(pipe2(told, O_CLOEXEC));
@@ -77,8 +77,8 @@ TEST(it_is_kept_to_the_end_of_the_process) {
         close(told[0]), close(told[1]), close(end[0]);
 }
 
-/* A thread that the kernel keeps would keep it after the end, too. */
-TEST(the_run_lets_go_of_it) {
+/* Otherwise a thread that hangs in the kernel would keep the lock after the end of the run. */
+TEST(the_end_of_the_run_releases_the_lock) {
         BOX(b);
         Results results = {};
         Run run = { .results = &results, .lock_fd = -1, .devices_fd = -1 };
@@ -89,7 +89,7 @@ TEST(the_run_lets_go_of_it) {
         ASSERT_OK(taken(&b));
 }
 
-TEST(another_that_holds_it_is_waited_for) {
+TEST(a_second_process_waits_for_the_lock) {
         BOX(b);
         ASSERT_OK(root_make_dirs(b.root, RUN_DIR, 0755));
         int fd = ASSERT_OK(root_open(b.root, DEVICES_LOCK, O_RDWR | O_CREAT));
@@ -104,7 +104,7 @@ TEST(another_that_holds_it_is_waited_for) {
         ASSERT_EQ(status_of(child), 7);
 }
 
-TEST(until_the_task_is_given_up) {
+TEST(a_cancelled_task_stops_waiting_for_the_lock) {
         BOX(b);
         ASSERT_OK(root_make_dirs(b.root, RUN_DIR, 0755));
         int fd = ASSERT_OK(root_open(b.root, DEVICES_LOCK, O_RDWR | O_CREAT));
@@ -114,14 +114,14 @@ TEST(until_the_task_is_given_up) {
         close(fd);
 }
 
-TEST(the_process_of_the_devices_phase_has_it_already) {
+TEST(the_process_of_the_devices_phase_does_not_take_the_lock) {
         BOX(b);
         b.work.early = true;
         ASSERT_EQ(turn_work(&b.work), 0);
         ASSERT_EQ(root_exists(b.root, DEVICES_LOCK), 0);
 }
 
-TEST(a_place_where_it_cannot_be) {
+TEST(a_lock_that_cannot_be_created_is_an_error) {
         BOX(b);
         ASSERT_OK(root_replace(b.root, "/run", "", 0, 0644));
         ASSERT_ERROR(turn_work(&b.work), ENOTDIR);

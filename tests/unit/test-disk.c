@@ -75,7 +75,7 @@ static void box_init(Box *b) {
         ASSERT_EQ(b.work.cause, wanted);                                                       \
         ASSERT_CONTAINS(b.work.text, words); })
 
-TEST(it_is_that_disk) {
+TEST(a_disk_must_be_the_one_of_the_plan) {
         BOX(b);
         ASSERT_OK(disk_same(&b.work, "nvme1n1", "AWS1"));
         ASSERT_FAILS(disk_same(&b.work, "nvme1n1", "AWS2"), CAUSE_DISKS, "nvme1n1 is the disk AWS1 now, and was AWS2 when the plan was made; nothing was written");
@@ -84,7 +84,7 @@ TEST(it_is_that_disk) {
         ASSERT_FAILS(disk_same(&b.work, "nvme1n1", "AWS1"), CAUSE_DISK_USED, "nvme1n1 (AWS1) is not an instance store but \"Amazon Elastic Block Store\"");
 }
 
-TEST(it_is_free_or_held_by_whom_we_know) {
+TEST(a_disk_must_be_free_or_held_by_the_given_array) {
         BOX(b);
         ASSERT_OK(disk_still(&b.work, "nvme1n1", "AWS1", "md127"));
         ASSERT_FAILS(disk_still(&b.work, "nvme1n1", "AWS1", NULL), CAUSE_DISK_USED, "nvme1n1 (AWS1) is held by md127; nothing was written");
@@ -93,12 +93,12 @@ TEST(it_is_free_or_held_by_whom_we_know) {
         ASSERT_FAILS(disk_still(&b.work, "nvme1n1", "AWS1", "md127"), CAUSE_DISK_USED, "held by dm-0");
         disk(&b, "nvme3n1", "AWS3");
         ASSERT_OK(disk_still(&b.work, "nvme3n1", "AWS3", NULL));
-        ASSERT_OK(disk_still(&b.work, "nvme3n1", "AWS3", "md127"));     /* which no longer does */
+        ASSERT_OK(disk_still(&b.work, "nvme3n1", "AWS3", "md127"));     /* md127 does not hold it */
         ASSERT_OK(root_remove(b.root, "/dev/nvme3n1"));
         ASSERT_FAILS(disk_still(&b.work, "nvme3n1", "AWS3", NULL), CAUSE_DISK_ERROR, "nvme3n1 (AWS3) cannot be opened: No such file");
 }
 
-TEST(it_has_no_partition_and_can_be_written) {
+TEST(a_disk_must_be_writable_and_without_partitions) {
         BOX(b);
         directory(&b, "/sys/block/nvme1n1/nvme1n1p1");
         ASSERT_FAILS(disk_still(&b.work, "nvme1n1", "AWS1", "md127"), CAUSE_DISK_USED, "nvme1n1 (AWS1) has a partition, nvme1n1p1; nothing was written");
@@ -106,7 +106,7 @@ TEST(it_has_no_partition_and_can_be_written) {
         ASSERT_FAILS(disk_still(&b.work, "nvme2n1", "AWS2", "md127"), CAUSE_DISK_ERROR, "nvme2n1 (AWS2) cannot be written: the kernel made it read-only");
 }
 
-TEST(what_holds_it_is_an_array_or_somebody_elses) {
+TEST(a_disk_may_be_held_by_one_array_and_by_nothing_else) {
         BOX(b);
         _free_ char *md = NULL;
         ASSERT_OK(disk_holder(&b.work, "nvme1n1", &md));
@@ -151,7 +151,7 @@ TEST(the_array_runs_on_exactly_the_disks_of_the_step) {
         ASSERT_TRUE(!device);
 }
 
-TEST(what_lies_on_it_is_read_or_why_not_is_said) {
+TEST(the_content_of_a_disk_is_read_or_the_message_has_the_error) {
         BOX(b);
         _cleanup_(content_done) Content c = {};
         ASSERT_OK(device_content(&b.work, "nvme1n1", &c));
@@ -164,7 +164,7 @@ TEST(what_lies_on_it_is_read_or_why_not_is_said) {
         ASSERT_STREQ(b.work.text, "nvme1n1 (AWS1) carries nothing, which the plan does not expect; nothing was written; run nodestrap init again for a new plan");
 }
 
-TEST(a_locked_device_is_nobody_elses_and_can_be_written) {
+TEST(a_locked_device_is_exclusive_and_writable) {
         BOX(b);
         int fd = ASSERT_OK(disk_lock(b.root, "nvme1n1", O_RDWR)), other = ASSERT_OK(root_open(b.root, "/dev/nvme1n1", O_RDONLY));
         ASSERT_EQ(write(fd, "x", 1), 1);
@@ -178,7 +178,7 @@ TEST(a_locked_device_is_nobody_elses_and_can_be_written) {
         ASSERT_ERROR(disk_lock(b.root, "link", O_RDWR), ELOOP);
 }
 
-TEST(words) {
+TEST(disks_are_shown_with_their_serials) {
         BOX(b);
         _free_ char *one = disk_shown(&b.work, "nvme2n1"), *other = disk_shown(&b.work, "md127"), *all = disks_shown(&b.work);
         _strv_ char **argv = command("mdadm", "--stop", "/dev/md127", NULL);

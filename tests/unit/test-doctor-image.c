@@ -114,7 +114,7 @@ static const Check *find(const Box *b, const char *code, const char *subject) {
         return NULL;
 }
 
-/* There is such a check, and its sentence has these words. */
+/* Finds this check and compares its verdict; its text must have these words. */
 static void assert_check(const Box *b, CheckVerdict verdict, const char *code, const char *subject, const char *words) {
         const Check *c = find(b, code, subject);
         if (!c)
@@ -129,7 +129,7 @@ static void assert_check(const Box *b, CheckVerdict verdict, const char *code, c
                 ASSERT_TRUE(!c->text);
 }
 
-/* The only need of this box is looked at, and that is what comes of it. */
+/* Looks at the only need of this box, which must give this one check. */
 static void assert_look(Box *b, CheckVerdict verdict, const char *code, const char *words) {
         look(b);
         assert_check(b, verdict, code, NULL, words);
@@ -182,7 +182,7 @@ TEST(elf_versions) {
         ASSERT_TRUE(!e.defines[3]);
 }
 
-/* Each entry says that the next begins four bytes on, in the midst of it; only the last has none. */
+/* Each entry says that the next one begins four bytes further, inside it; only the last has no next one. */
 TEST(elf_versions_without_end) {
         _cleanup_(elf_done) Elf e = {};
         const ElfSpec spec = { .soname = "libx.so.1", .defines = { "X_1" } };
@@ -213,7 +213,7 @@ TEST(elf_cut_anywhere) {
 
 /* ---- the image ---- */
 
-TEST(no_image) {
+TEST(a_root_without_an_image_is_an_error) {
         _cleanup_(diag_done) Diag diag = {};
         char path[] = P_tmpdir "/doctor-XXXXXX";
         _cleanup_(root_freep) Root *root = NULL;
@@ -295,7 +295,7 @@ TEST(driver_trees) {
         put(&b, "/opt/nvidia/lts/usr/lib64/libnvidia-ml.so.580.126.09", "", 0755);
         put(&b, "/opt/nvidia/pb/usr/lib64/libnvidia-ml.so.595.45.04", "", 0755);
         box_open(&b);
-        ASSERT_TRUE(!b.image.driver);           /* which of them is chosen at boot */
+        ASSERT_TRUE(!b.image.driver);           /* the boot chooses one */
         put(&b, "/opt/nvidia/current/usr/lib64/libnvidia-ml.so.595.45.04", "", 0755);
         box_open(&b);
         ASSERT_STREQ(b.image.driver, "595.45.04");
@@ -303,7 +303,7 @@ TEST(driver_trees) {
 
 /* ---- programs and libraries ---- */
 
-TEST(program_well) {
+TEST(program_with_its_interpreter) {
         BOX(b);
         box_need(&b, NEED_PROGRAM, "tool", false);
         assert_look(&b, CHECK_OK, "program", NULL);
@@ -360,7 +360,7 @@ TEST(program_libraries) {
         assert_look(&b, CHECK_OK, "program", NULL);
 }
 
-TEST(program_of_newer_libraries) {
+TEST(program_that_needs_newer_libraries) {
         BOX(b);
         box_need(&b, NEED_PROGRAM, "tool", false);
         put_elf(&b, "/usr/bin/tool", (ElfSpec){ .needed = { "liba.so.1", "libc.so.6" }, .wants = { "A_1.10", "?A_9" } });
@@ -389,7 +389,7 @@ static void give(Box *b, const char *path, uid_t owner, mode_t mode) {
                 ASSERT_EQ(chmod(at, mode), 0);
 }
 
-TEST(files_of_people) {
+TEST(files_of_other_users) {
         BOX(b);
         if (geteuid() != 0)
                 SKIP("files are given away by root alone");
@@ -423,7 +423,7 @@ TEST(files_of_people) {
         assert_look(&b, CHECK_OK, "program", NULL);
 }
 
-TEST(units_of_people) {
+TEST(units_of_other_users) {
         BOX(b);
         if (geteuid() != 0)
                 SKIP("files are given away by root alone");
@@ -440,7 +440,7 @@ TEST(units_of_people) {
         assert_check(&b, CHECK_WARNING, "owner", NULL, "/usr/bin/tool is 0755, owner 1000");
 }
 
-TEST(library) {
+TEST(library_with_its_soname) {
         BOX(b);
         box_need(&b, NEED_LIBRARY, "libmount.so.1", false);
         assert_look(&b, CHECK_FAILED, "library", "install libmount");
@@ -450,7 +450,7 @@ TEST(library) {
         assert_look(&b, CHECK_WARNING, "library", "libother.so.1");
 }
 
-/* doctor opens files alone: this pipe has no writer. */
+/* doctor opens regular files only: this pipe has no writer. */
 TEST(library_that_is_a_pipe) {
         BOX(b);
         _free_ char *path = full(&b, "/usr/lib64/libx.so.1");
@@ -463,7 +463,7 @@ TEST(library_that_is_a_pipe) {
 
 #define UNIT "[Service]\nExecStartPre=-/nowhere\nExecStart=@/usr/bin/tool x \\\n  --y\n[Install]\nWantedBy=multi-user.target\n"
 
-TEST(unit_well) {
+TEST(unit_with_its_programs) {
         BOX(b);
         box_need(&b, NEED_UNIT, "a.service", false);
         assert_look(&b, CHECK_FAILED, "unit", "unit not found");
@@ -480,7 +480,7 @@ TEST(unit_well) {
         assert_look(&b, CHECK_OK, "unit", NULL);
 }
 
-/* As systemd-analyze verify has them. */
+/* The verdicts are those of systemd-analyze verify. */
 TEST(unit_lines) {
         BOX(b);
         box_need(&b, NEED_UNIT, "a.service", false);
@@ -504,7 +504,7 @@ TEST(unit_lines) {
         assert_look(&b, CHECK_OK, "unit", NULL);
 }
 
-/* Each with a drop-in; NULL: what is written is read. */
+/* Each unit has a drop-in; said NULL: the unit reads the files that init writes. */
 TEST(units_that_read_other_files) {
         static const struct { const char *unit, *drop_in, *said; } cases[] = {
                 { "kubelet", "", NULL }, { "containerd", "", NULL },
@@ -578,7 +578,7 @@ TEST(unit_template) {
         assert_look(&b, CHECK_FAILED, "unit-program", "/opt/gone");
 }
 
-TEST(unit_that_nothing_starts) {
+TEST(unit_that_is_not_enabled) {
         BOX(b);
         box_need(&b, NEED_UNIT, "nodestrap-run.service", false);
         free(TAKE_PTR(b.needs.items[0].step));
@@ -594,7 +594,7 @@ TEST(unit_that_nothing_starts) {
         assert_check(&b, CHECK_OK, "unit", NULL, NULL);
 }
 
-TEST(unit_that_comes_at_boot) {
+TEST(unit_that_another_unit_installs_at_boot) {
         BOX(b);
         box_need(&b, NEED_UNIT, "nvidia-fabricmanager.service", false);
         put(&b, "/etc/systemd/system/nvidia-setup.service", UNIT, 0644);
@@ -617,7 +617,7 @@ static void put_module(Box *b, const char *kernel, const char *magic) {
         put_elf(b, file, (ElfSpec){ .info = info, .info_size = strlen(info) + 1 });
 }
 
-TEST(module_of_kernels) {
+TEST(module_in_each_kernel) {
         BOX(b);
         box_need(&b, NEED_MODULE, "md_mod", false);
         assert_look(&b, CHECK_FAILED, "module", KERNEL " (which boots) does not have it");
@@ -627,7 +627,7 @@ TEST(module_of_kernels) {
         put(&b, "/boot/vmlinuz-" KERNEL, "", 0644);
         assert_look(&b, CHECK_WARNING, "module", OTHER " (not the one that boots)");
         put(&b, "/boot/vmlinuz-" OTHER, "", 0644);
-        assert_look(&b, CHECK_WARNING, "module", OTHER);        /* which boots is not known, and one of them has it */
+        assert_look(&b, CHECK_WARNING, "module", OTHER);        /* the kernel that boots is unknown, and one has the module */
         put(&b, "/lib/modules/" OTHER "/modules.builtin", "kernel/drivers/md/md-mod.ko\n", 0644);
         assert_look(&b, CHECK_OK, "module", NULL);
 }
@@ -658,7 +658,7 @@ TEST(module_rules) {
         assert_look(&b, CHECK_OK, "module", NULL);
 }
 
-TEST(module_of_drivers) {
+TEST(module_of_the_nvidia_driver) {
         BOX(b);
         box_need(&b, NEED_MODULE, "nvidia_uvm", false);
         assert_look(&b, CHECK_FAILED, "module", "install the NVIDIA driver");
@@ -669,7 +669,7 @@ TEST(module_of_drivers) {
         assert_look(&b, CHECK_OK, "module", NULL);
 }
 
-TEST(no_kernels) {
+TEST(image_without_kernels) {
         BOX(b);
         box_need(&b, NEED_MODULE, "md_mod", false);
         box_need(&b, NEED_MODULE, "xfs", false);
@@ -680,7 +680,7 @@ TEST(no_kernels) {
         ASSERT_EQ(b.checks.n, 1);
 }
 
-TEST(features) {
+TEST(features_of_the_kernel_that_boots) {
         BOX(b);
         box_need(&b, NEED_FEATURE, "CONFIG_HUGETLBFS", false);
         look(&b);
@@ -827,7 +827,7 @@ TEST(labels_by_hostile_expressions) {
         }
 }
 
-TEST(labels) {
+TEST(labels_of_selinux) {
         BOX(b);
         box_need(&b, NEED_PROGRAM, "tool", false);
         put(&b, "/etc/selinux/config", "SELINUX=permissive\nSELINUXTYPE=targeted\n", 0644);
@@ -861,7 +861,7 @@ TEST(version_of_fabric_manager) {
         put_driver(&b, INFO("580.126.09"), sizeof INFO("580.126.09"));
         box_need(&b, NEED_PROGRAM, "nv-fabricmanager", false);
         compare(&b);
-        ASSERT_TRUE(!find(&b, "version", NULL));                /* that it is not there the look says */
+        ASSERT_TRUE(!find(&b, "version", NULL));                /* image_look() reports a missing program */
         put_elf(&b, MANAGER, (ElfSpec){ STRINGS("580.126.09") });
         compare(&b);
         ASSERT_EQ(find(&b, "version", "nv-fabricmanager")->verdict, CHECK_OK);
@@ -973,7 +973,7 @@ TEST(versions_in_trees) {
         compare(&b);
         ASSERT_TRUE(!b.image.driver);
         ASSERT_EQ(checks_count(&b.checks, CHECK_OK), 5);        /* two drivers, two libraries, a fabric manager */
-        ASSERT_EQ(checks_count(&b.checks, CHECK_WARNING), 1);   /* that no p5 starts */
+        ASSERT_EQ(checks_count(&b.checks, CHECK_WARNING), 1);   /* a p5 does not start it */
         ASSERT_EQ(b.checks.n, 6);
         strv_add(&b.needs.items[0].types, "g7.2xlarge");
         compare(&b);
@@ -1014,7 +1014,7 @@ TEST(driver_for_types) {
 
 /* ---- leftovers ---- */
 
-TEST(nothing_left) {
+TEST(image_without_leftovers) {
         BOX(b);
         put(&b, "/etc/machine-id", "", 0444);
         put(&b, "/etc/mdadm/mdadm.conf", "# ARRAY /dev/md0\nHOMEHOST <system>\n", 0644);
@@ -1056,7 +1056,7 @@ TEST(nothing_but_regular_files_is_opened) {
         }
 }
 
-/* Which disk it is on its name does not say: no more than a warning, and none where a root volume is divided. */
+/* The name of a device does not tell its disk: only a warning, and none for the parts of a root volume. */
 TEST(mounts_by_name) {
         BOX(b);
         put(&b, "/etc/fstab", "LABEL=/ / xfs\nUUID=1 /boot/efi vfat\nUUID=2 /var/log xfs\n/dev/xvda128 /x vfat\n"
@@ -1074,7 +1074,7 @@ TEST(mounts_by_name) {
         }
 }
 
-TEST(much_left) {
+TEST(image_with_leftovers) {
         BOX(b);
         put(&b, "/etc/machine-id", "0123456789abcdef0123456789abcdef\n", 0444);
         put(&b, "/etc/mdadm.conf", "ARRAY /dev/md0 UUID=1\n", 0644);

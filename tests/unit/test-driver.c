@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check-driver and check-versions over fixtures of what the NVIDIA driver shows. */
+ * check-driver and check-versions over fixtures of the files of the NVIDIA driver. */
 #include "apply/device.h"
 #include "programs.h"
 
@@ -31,7 +31,7 @@ TEST(a_driver_that_runs_every_gpu) {
         ASSERT_STREQ(json_string_value(json_object_get(b.work.found, "version")), "580.95.05");
 }
 
-TEST(no_driver) {
+TEST(a_missing_driver_is_an_error) {
         BOX(b);
         b.action = (Action){ .id = (char *)"check-driver:nvidia", .device.seen = gpus };
         assert_fails(&b, driver_work, CAUSE_DRIVER, "the NVIDIA driver is not loaded");
@@ -39,14 +39,14 @@ TEST(no_driver) {
         assert_fails(&b, driver_work, CAUSE_DRIVER, "the version of the NVIDIA driver cannot be read");
 }
 
-TEST(gpus_that_it_does_not_run_are_named) {
+TEST(the_message_names_gpus_without_the_driver) {
         DRIVER(b);
         assert_fails(&b, driver_work, CAUSE_DRIVER, "missing: " GPU1 " (no driver);");
         gpu_bound(&b, GPU1, "vfio-pci");
         assert_fails(&b, driver_work, CAUSE_DRIVER, "missing: " GPU1 " (vfio-pci);");
 }
 
-TEST(a_gpu_that_it_is_bound_to_and_gave_up) {
+TEST(the_message_names_a_bound_gpu_that_the_driver_does_not_list) {
         DRIVER(b);
         gpu_bound(&b, GPU1, "nvidia");
         _free_ char *known = box_path(&b, "/proc/driver/nvidia/gpus/" GPU1), *information = xasprintf("%s/information", known);
@@ -55,7 +55,7 @@ TEST(a_gpu_that_it_is_bound_to_and_gave_up) {
         assert_fails(&b, driver_work, CAUSE_DRIVER, "missing: " GPU1 " (bound, but not listed in /proc/driver/nvidia/gpus);");
 }
 
-TEST(its_parameters) {
+TEST(parameters_of_the_loaded_driver_are_compared) {
         DRIVER(b);
         gpu_bound(&b, GPU1, "nvidia");
         static const struct { const char *word, *says; } words[] = {
@@ -82,8 +82,8 @@ TEST(its_parameters) {
         ASSERT_CONTAINS(b.work.text, "Reboot once");
 }
 
-/* With a mark behind it: the planner's choice, not the user's. */
-TEST(a_parameter_that_nobody_asked_for) {
+/* A question mark behind a parameter: a choice of the planner, not of the user. */
+TEST(an_unknown_parameter_of_the_planner_is_a_warning) {
         DRIVER(b);
         gpu_bound(&b, GPU1, "nvidia");
         char *words[] = { (char *)"CoherentGPUMemoryMode=driver?", (char *)"ImexChannel=2048?", (char *)"RegistryDwords=?", NULL };
@@ -94,8 +94,8 @@ TEST(a_parameter_that_nobody_asked_for) {
         assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "loaded with CoherentGPUMemoryMode=driver (wanted: numa);");
 }
 
-/* With two marks: to the driver of AWS's images it may not matter. */
-TEST(a_parameter_that_only_warns) {
+/* Two question marks: the driver of AWS images may not need the parameter. */
+TEST(a_wrong_value_of_an_optional_parameter_is_a_warning) {
         DRIVER(b);
         gpu_bound(&b, GPU1, "nvidia");
         char *words[] = { (char *)"ImexChannelCount=2048?", (char *)"GrdmaPciTopoCheckOverride=1??", NULL };
@@ -116,7 +116,7 @@ TEST(a_parameter_that_only_warns) {
         ASSERT_EQ(b.work.warnings.n, 0);
 }
 
-TEST(parameters_of_a_driver_to_come) {
+TEST(parameters_in_an_unknown_format) {
         static const char *const formats[] = {
                 "", "{\"ImexChannelCount\": 2048}\n", "{\n  \"ImexChannelCount\": 2048\n}\n", "ImexChannelCount=2048\nGrdmaPciTopoCheckOverride=1\n", ":\n::\n", ": 1\n",
         };
@@ -144,38 +144,38 @@ static void versions_init(Box *b) {
 }
 #define VERSIONS(name) _cleanup_(box_done) Box name; versions_init(&name)
 
-TEST(one_version) {
+TEST(programs_of_the_same_version_are_accepted) {
         VERSIONS(b);
         assert_works(&b, versions_work, 0);     /* its unit deals with a missing program */
         ASSERT_STREQ(json_string_value(json_object_get(b.work.found, "nv-fabricmanager")), "580.95.05");
         ASSERT_STREQ(json_string_value(json_object_get(b.work.found, "driver")), "580.95.05");
 }
 
-TEST(another_version) {
+TEST(programs_of_another_version_are_an_error) {
         VERSIONS(b);
         put(&b, "/sys/module/nvidia/version", "580.65.06\n");
         box_program(&b, "nvidia-imex", "echo 'IMEX version is: 570.172.08'");
         assert_fails(&b, versions_work, CAUSE_VERSION, "the NVIDIA driver is 580.65.06, but nv-fabricmanager is 580.95.05 and nvidia-imex is 570.172.08:");
 }
 
-TEST(a_program_that_names_no_version) {
+TEST(a_program_that_prints_no_version_is_a_warning) {
         VERSIONS(b);
         box_program(&b, "nvidia-imex", "echo 'IMEX of x86_64, 3.'");
         assert_works(&b, versions_work, 0);
         assert_warns(&b, "version-unknown", "nvidia-imex --version prints no version");
 }
 
-TEST(a_program_that_fails_over_the_question) {
+TEST(a_program_that_fails_with_version_is_a_warning) {
         VERSIONS(b);
         box_program(&b, "nvidia-imex", "echo 'usage: nvidia-imex' >&2; echo 'no library' >&2; exit 127");
         assert_works(&b, versions_work, 0);
         assert_warns(&b, "version-unknown", "the version of nvidia-imex is not known: nvidia-imex exited with status 127, last said \"no library\"");
         ASSERT_TRUE(!strchr(b.work.warnings.items[0].text, '\n'));
-        put(&b, "/sys/module/nvidia/version", "580.65.06\n");   /* known of the other program anyway */
+        put(&b, "/sys/module/nvidia/version", "580.65.06\n");   /* the other program has a known version */
         assert_fails(&b, versions_work, CAUSE_VERSION, "but nv-fabricmanager is 580.95.05:");
 }
 
-TEST(the_subnet_manager_has_to_be_there) {
+TEST(a_missing_subnet_manager_is_an_error) {
         VERSIONS(b);
         char *words[] = { (char *)"nv-fabricmanager", (char *)"nvlsm", NULL };
         b.action.words = words;
