@@ -45,8 +45,8 @@ told() { # GUEST
 part_container() { told container; }
 part_machine() { told machine; }
 
-# ---- a thousand inits, each with its memory peak and its open files at the end ----
-# The configuration changes after every ten inits; in every fiftieth it is one that nodestrap refuses.
+# ---- a thousand inits, with memory peaks and open files ----
+# The configuration changes after every ten inits. In every fiftieth it is one that nodestrap refuses.
 part_inits() {
         local n begin files bytes early late
         good >"$tmp/user-data"; { good; echo '  kubelet: {flags: [--v=5]}'; } >"$tmp/changed"; { good; echo '  kubelet: 1'; } >"$tmp/refused"

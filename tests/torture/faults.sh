@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Each system call of an init that changes something fails in each way, or kill or die comes at it. All phases run in a container with one disk. Steps of
-# arrays, huge pages and udev run again in virtual machines, two at a time (tests/vm/lib/faults.py). FAULTS_SHARDS=3: this many
+# Each call of an init that changes something fails in each way, or is the last before a kill. All phases run in a container with one
+# disk. Steps of arrays, huge pages and udev run again in virtual machines, two at a time (tests/vm/lib/faults.py). FAULTS_SHARDS=3: this many
 # machines share the calls of a scene. FAULTS_SECONDS: each ends after that time; the order of the calls is random.
 set -u; here=$(realpath "$(dirname "$0")/.."); W=$(mktemp -d) || exit 1; trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 shards=${FAULTS_SHARDS:-2} seconds=${FAULTS_SECONDS:-8500} scenes=(devices run reboot again) i=0 jobs=() count=0 bad=0

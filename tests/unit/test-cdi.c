@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A CDI file must have the names and nodes of the NVIDIA toolkit; a new file replaces an old one; nvidia-ctk
+ * A CDI file must have the names and nodes of the NVIDIA toolkit. A new file replaces an old one. nvidia-ctk
  * and nvidia-smi run again only after a change. */
 #include "doc/doc.h"
 #include "nvidia/cdi.h"

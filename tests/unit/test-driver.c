@@ -165,7 +165,7 @@ TEST(a_program_that_prints_no_version_is_a_warning) {
         assert_warns(&b, "version-unknown", "nvidia-imex --version prints no version");
 }
 
-TEST(a_program_that_fails_with_version_is_a_warning) {
+TEST(a_program_that_fails_at_its_version_is_a_warning) {
         VERSIONS(b);
         box_program(&b, "nvidia-imex", "echo 'usage: nvidia-imex' >&2; echo 'no library' >&2; exit 127");
         assert_works(&b, versions_work, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requests of a metadata service that answers from a table: which, how often, and their result. */
+ * enis_ask() with a metadata service that answers from a table: its requests and their result. */
 #include "nic/enis.h"
 
 #include "base/str.h"
@@ -51,7 +51,7 @@ static void world_done(World *w) {
         diag_done(&w->diag);
 }
 
-/* The answer of a later call for the same path holds. */
+/* A later call for the same path replaces the answer. */
 static void say(World *w, const char *path, const char *text) {
         ASSERT_TRUE(w->imds.n < ARRAY_SIZE(w->imds.answers));
         w->imds.answers[w->imds.n++] = (Answer){ xstrdup(path), text };
@@ -80,7 +80,7 @@ static void ask(World *w, EniQuestion question) {
         ASSERT_OK(enis_ask(&w->imds, &question, &w->enis, &w->diag));
 }
 
-/* How often something was asked for since the last call; NULL: all together. */
+/* The number of requests for such a path since forget_asked(); NULL: of all requests. */
 static unsigned count_asked(World *w, const char *end) {
         unsigned n = 0;
         for (char **path = w->imds.asked; path && *path; path++)
@@ -102,8 +102,8 @@ static const Eni *eni(const World *w, const char *mac) {
         _free_ char *_joined = strv_join(list, " ");                                 \
         ASSERT_STREQ(_joined, text); })
 
-/* ---- what is asked, and how often ---- */
-TEST(one_interface) {
+/* ---- requests and their number ---- */
+TEST(one_interface_costs_four_requests) {
         _cleanup_(world_done) World w = instance(A "/");
         ask(&w, (EniQuestion){ .cards = 1 });
         ASSERT_STREQ(w.enis.instance_id, "i-0123456789abcdef0");
@@ -162,7 +162,7 @@ TEST(thirty_two_cards_cost_three_requests_each) {
         forget_asked(&w);
         ask(&w, (EniQuestion){ .cards = 32, .older_usec = now_usec() - 60 * USEC_PER_SEC });
         ASSERT_EQ(count_asked(&w, NULL), 0);
-        /* one that is asked again */
+        /* one interface again */
         char *again[] = { macs[7], NULL };
         ask(&w, (EniQuestion){ .cards = 32, .again = again });
         ASSERT_EQ(count_asked(&w, NULL), 3);
@@ -173,7 +173,7 @@ TEST(thirty_two_cards_cost_three_requests_each) {
         }
 }
 
-TEST(a_type_with_one_card_is_not_asked_for_cards) {
+TEST(types_with_one_card_cost_no_request_for_cards) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/");
         secondary(&w, B, "7", "1", "10.0.0.2");
         ask(&w, (EniQuestion){ .cards = 1 });
@@ -183,7 +183,7 @@ TEST(a_type_with_one_card_is_not_asked_for_cards) {
         ASSERT_EQ(count_asked(&w, NULL), 4 + 3);
 }
 
-TEST(a_type_that_is_not_known_is) {
+TEST(unknown_types_cost_a_request_for_cards) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/");
         secondary(&w, B, NULL, "1", "10.0.0.2");
         ask(&w, (EniQuestion){});
@@ -192,7 +192,7 @@ TEST(a_type_that_is_not_known_is) {
         ASSERT_EQ(count_asked(&w, B "/network-card"), 1);
 }
 
-TEST(prefixes_where_they_can_be) {
+TEST(prefixes_are_requested_for_card_0_alone) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/\n" C "/\n" Z "/\n0a:00:00:00:00:02/\n0a:00:00:00:00:03/");
         char *unknown[] = { (char *)Z, NULL };
         secondary(&w, B, "0", "1", "10.0.0.2");
@@ -203,11 +203,11 @@ TEST(prefixes_where_they_can_be) {
         ask(&w, (EniQuestion){});
         ASSERT_LIST(eni(&w, B)->ipv4_prefixes, "10.0.1.16/28 10.0.1.32/28");
         ASSERT_EQ(count_asked(&w, "ipv4-prefix"), 1);
-        /* on no card, of a type that is not known: it becomes card 0 */
+        /* without a card, on an unknown type: the interface counts as on card 0 */
         ask(&w, (EniQuestion){ .again = unknown });
         ASSERT_LIST(eni(&w, Z)->ipv4_prefixes, "10.0.1.48/28");
         ASSERT_EQ(count_asked(&w, "ipv4-prefix"), 2);
-        /* but where there are several, it is late, and is asked for that alone */
+        /* on a type with several cards its card is late, and only the card is requested */
         ask(&w, (EniQuestion){ .cards = 4, .again = unknown });
         ASSERT_EQ(count_asked(&w, "ipv4-prefix"), 2);
 }
@@ -225,7 +225,7 @@ TEST(ipv6_where_the_vpc_has_it) {
         ASSERT_EQ(count_asked(&w, "ipv6-prefix"), 1);
 }
 
-TEST(no_ipv6_is_asked_for_where_the_vpc_has_none) {
+TEST(a_vpc_without_ipv6_costs_no_request_for_addresses) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/");
         secondary(&w, B, "1", "1", "10.0.0.2");
         ask(&w, (EniQuestion){ .cards = 2 });
@@ -233,7 +233,7 @@ TEST(no_ipv6_is_asked_for_where_the_vpc_has_none) {
         ASSERT_EQ(count_asked(&w, A "/vpc-ipv6-cidr-blocks"), 1);
 }
 
-TEST(skipped_ones_are_not_asked_for) {
+TEST(skipped_interfaces_cost_no_request) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/\n" C "/");
         char *skip[] = { (char *)"0A:00:00:00:00:0B", NULL };
         secondary(&w, B, "1", "1", "10.0.0.2");
@@ -249,7 +249,7 @@ TEST(skipped_ones_are_not_asked_for) {
         ASSERT_EQ(count_asked(&w, C "/device-number"), 0);
 }
 
-TEST(old_answers_are_asked_for_again) {
+TEST(old_answers_are_requested_again) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/");
         secondary(&w, B, "1", "1", "10.0.0.2");
         ask(&w, (EniQuestion){ .cards = 4 });
@@ -263,7 +263,7 @@ TEST(old_answers_are_asked_for_again) {
         ASSERT_LIST(eni(&w, B)->ipv4s, "10.0.0.2 10.0.0.3");
 }
 
-TEST(an_interface_that_is_not_listed_brings_the_list_again) {
+TEST(the_list_is_requested_again_for_an_unlisted_interface) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/");
         char *again[] = { (char *)C, NULL };
         secondary(&w, B, "1", "1", "10.0.0.2");
@@ -283,7 +283,7 @@ TEST(an_interface_that_is_not_listed_brings_the_list_again) {
         ASSERT_EQ(count_asked(&w, NULL), 1 + 4);
 }
 
-TEST(late_answers) {
+TEST(late_answers_are_taken_over) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/");
         char *again[] = { (char *)B, NULL };
         secondary(&w, B, NULL, "0", NULL);
@@ -295,13 +295,13 @@ TEST(late_answers) {
         ASSERT_EQ(eni(&w, B)->card, 1);
         ASSERT_EQ(eni(&w, B)->device, 1);
         ASSERT_LIST(eni(&w, B)->ipv4s, "10.0.0.2");
-        /* what is gone is not remembered */
+        /* an answer that has gone is not remembered */
         say_of(&w, B, "local-ipv4s", NULL);
         ask(&w, (EniQuestion){ .cards = 4, .again = again });
         ASSERT_TRUE(!eni(&w, B)->ipv4s);
 }
 
-TEST(nothing_is_asked_before_the_primary_one_is_known) {
+TEST(no_request_for_interfaces_before_the_primary_one_is_known) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/");
         say(&w, "meta-data/mac", NULL);
         ask(&w, (EniQuestion){ .cards = 4 });
@@ -322,7 +322,7 @@ TEST(nothing_is_asked_before_the_primary_one_is_known) {
         ASSERT_EQ(count_asked(&w, "instance-id"), 1);
 }
 
-TEST(an_empty_list_is_none) {
+TEST(an_empty_list_is_ignored) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/");
         char *again[] = { (char *)C, NULL };
         secondary(&w, B, "1", "1", "10.0.0.2");
@@ -335,7 +335,7 @@ TEST(an_empty_list_is_none) {
         ASSERT_EQ(eni(&w, B)->card, 1);
 }
 
-TEST(capitals) {
+TEST(macs_in_capitals_are_accepted) {
         _cleanup_(world_done) World w = instance("0A:00:00:00:00:0B\n" A "/\n");
         say(&w, "meta-data/mac", "0A:00:00:00:00:0A\n");
         secondary(&w, B, " 1\n", "1", "10.0.0.2\n");
@@ -346,7 +346,7 @@ TEST(capitals) {
 }
 
 /* ---- failures ---- */
-TEST(a_failure_leaves_what_is_known) {
+TEST(a_failure_leaves_earlier_answers) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/\n" C "/");
         secondary(&w, B, "1", "1", "10.0.0.2");
         secondary(&w, C, "2", "1", "10.0.0.3");
@@ -362,12 +362,12 @@ TEST(a_failure_leaves_what_is_known) {
         forget_asked(&w);
         ask(&w, (EniQuestion){ .cards = 4 });
         ASSERT_EQ(eni(&w, C)->card, 2);
-        /* what had been answered is not asked for again; few interfaces: prefixes, too */
+        /* only the missing answer is requested, and prefixes, since there are few interfaces */
         ASSERT_EQ(count_asked(&w, NULL), 1 + 1);
         ASSERT_TRUE(!eni_is_partial(eni(&w, C)));
 }
 
-TEST(the_caller_s_own_interface_comes_first) {
+TEST(the_interface_of_the_caller_comes_first) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/\n" C "/");
         char *again[] = { (char *)C, NULL };
         secondary(&w, B, "1", "1", "10.0.0.2");
@@ -379,7 +379,7 @@ TEST(the_caller_s_own_interface_comes_first) {
         ASSERT_TRUE(w.enis.answers >= 4 + 3);
 }
 
-TEST(there_is_a_time_for_the_others) {
+TEST(requests_for_other_interfaces_have_a_deadline) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/\n" C "/");
         char *again[] = { (char *)C, NULL };
         EniQuestion question = { .cards = 4, .again = again, .until_usec = 1 };
@@ -393,7 +393,7 @@ TEST(there_is_a_time_for_the_others) {
         ASSERT_EQ(eni(&w, B)->card, 1);
 }
 
-TEST(what_is_late_is_asked_for_again_and_nothing_else) {
+TEST(only_late_answers_are_requested_again) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/\n" C "/\n" Z "/");
         char *again[] = { (char *)C, NULL };
         secondary(&w, B, NULL, "1", "10.0.0.2");
@@ -414,7 +414,7 @@ TEST(what_is_late_is_asked_for_again_and_nothing_else) {
         ASSERT_EQ(count_asked(&w, "vpc-ipv6-cidr-blocks"), 1);
 }
 
-TEST(ipv6_that_is_told_late) {
+TEST(ipv6_may_come_late) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/");
         char *again[] = { (char *)B, NULL };
         secondary(&w, B, "1", "1", "10.0.0.2");
@@ -423,7 +423,7 @@ TEST(ipv6_that_is_told_late) {
         say_of(&w, A, "vpc-ipv6-cidr-blocks", "2600::/56");
         say_of(&w, B, "ipv6s", "2600::1");
         forget_asked(&w);
-        /* no other question: it is not a reason of its own */
+        /* without another question: IPv6 alone is not a reason to ask */
         ask(&w, (EniQuestion){ .cards = 4, .older_usec = 1, .late_usec = now_usec() + 1 });
         ASSERT_EQ(count_asked(&w, NULL), 0);
         ask(&w, (EniQuestion){ .cards = 4, .older_usec = 1, .late_usec = 1, .again = again });
@@ -433,7 +433,7 @@ TEST(ipv6_that_is_told_late) {
         ASSERT_LIST(eni(&w, B)->ipv6s, "2600::1");
 }
 
-TEST(garbage_about_one_s_own_keeps_no_others_from_being_asked) {
+TEST(garbage_about_one_interface_does_not_stop_other_requests) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/\n" C "/");
         char *again[] = { (char *)B, NULL };
         secondary(&w, B, "x", "y", "10.0.0.2");
@@ -444,7 +444,7 @@ TEST(garbage_about_one_s_own_keeps_no_others_from_being_asked) {
         ASSERT_TRUE(eni(&w, B)->asked_usec > 0);
 }
 
-TEST(a_failure_at_the_beginning) {
+TEST(a_failure_of_the_first_requests_can_be_retried) {
         static const char *const paths[] = { "instance-id", "meta-data/mac", "macs/", "vpc-ipv6-cidr-blocks" };
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
                 _cleanup_(world_done) World w = instance(A "/");
@@ -458,7 +458,7 @@ TEST(a_failure_at_the_beginning) {
         }
 }
 
-TEST(garbage_is_refused) {
+TEST(garbage_about_an_interface_is_refused) {
         static const struct { const char *key, *text, *wanted; } cases[] = {
                 { "network-card", "x", "a number from 0 to 255" },
                 { "network-card", "-1", "a number from 0 to 255" },
@@ -488,7 +488,7 @@ TEST(garbage_is_refused) {
                 secondary(&w, B, "0", "1", "10.0.0.2");
                 secondary(&w, C, "1", "1", "10.0.0.3");
                 say_of(&w, B, cases[i].key, cases[i].text);
-                /* a foreign one is not a reason to fail */
+                /* about another interface it is only a warning */
                 ask(&w, (EniQuestion){ .cards = 4 });
                 ASSERT_EQ(diag_count(&w.diag, true), 1);
                 ASSERT_EQ(w.diag.n, 1);
@@ -506,7 +506,7 @@ TEST(garbage_is_refused) {
         }
 }
 
-TEST(garbage_about_the_instance) {
+TEST(garbage_about_the_instance_is_refused) {
         static const Answer answers[] = { { "meta-data/instance-id", "../../etc" }, { "meta-data/instance-id", "i-1\ni-2" },
                                           { "meta-data/mac", "0a:00:00:00:00" }, { "meta-data/mac", "0a-00-00-00-00-0a" },
                                           { "meta-data/mac", "0g:00:00:00:00:0a" },
@@ -521,7 +521,7 @@ TEST(garbage_about_the_instance) {
         }
 }
 
-TEST(garbage_in_the_list_is_left_out) {
+TEST(garbage_in_the_list_is_ignored_with_warnings) {
         _cleanup_(world_done) World w = instance("../../x/\n" A "/\n" A "/\n/\n" B "/x/\n" B "/");
         secondary(&w, B, "1", "1", "10.0.0.2");
         ask(&w, (EniQuestion){ .cards = 4 });
@@ -531,14 +531,14 @@ TEST(garbage_in_the_list_is_left_out) {
         ASSERT_EQ(w.diag.n, 3);
 }
 
-TEST(bytes_that_are_no_text) {
+TEST(a_nul_byte_in_an_answer_is_refused) {
         _cleanup_(world_done) World w = instance(A "/");
         w.imds.cut = strlen("i-0123456789abcdef0") + 1; /* the NUL */
         ASSERT_ERROR(enis_ask(&w.imds, &(EniQuestion){}, &w.enis, &w.diag), EBADMSG);
 }
 
 /* ---- kept for the next process ---- */
-TEST(what_is_kept_is_what_was_known) {
+TEST(answers_survive_as_json) {
         _cleanup_(world_done) World w = instance(A "/\n" B "/\n" C "/\n" Z "/");
         char *skip[] = { (char *)Z, NULL };
         say_of(&w, A, "vpc-ipv6-cidr-blocks", "2600::/56");
@@ -582,7 +582,7 @@ static Enis read_text(const char *text) {
         return e;
 }
 
-TEST(what_is_not_understood_is_not_known) {
+TEST(an_interface_with_a_damaged_field_is_unknown) {
         static const char *const damaged[] = {
                 "\"card\": 256, \"askedUsec\": 1", "\"card\": -1, \"askedUsec\": 1", "\"card\": \"0\", \"askedUsec\": 1",
                 "\"device\": 1.0, \"askedUsec\": 1", "\"card\": 1", "\"askedUsec\": -1", "\"askedUsec\": 9223372036854775807",
@@ -601,7 +601,7 @@ TEST(what_is_not_understood_is_not_known) {
         }
 }
 
-TEST(what_is_no_snapshot_at_all) {
+TEST(json_that_is_not_a_snapshot_is_ignored) {
         static const char *const texts[] = { "null", "[]", "1", "{}", "{\"interfaces\": {}}",
                                              "{\"interfaces\": [1, {}, {\"mac\": 1}, {\"mac\": \"x\"}]}",
                                              "{\"instanceId\": \"..\", \"primary\": \"x\", \"ipv6\": true}" };
@@ -615,14 +615,14 @@ TEST(what_is_no_snapshot_at_all) {
         ASSERT_EQ(e.n, 0);
 }
 
-/* without it whether there is IPv6 would never be asked */
-TEST(a_primary_one_without_a_word_on_ipv6_is_asked_for_again) {
+/* Otherwise nodestrap would never ask again for IPv6. */
+TEST(a_snapshot_without_ipv6_has_no_primary_interface) {
         _cleanup_(enis_done) Enis e = read_text("{\"instanceId\": \"i-1\", \"primary\": \"" A "\", \"interfaces\": []}");
         ASSERT_STREQ(e.instance_id, "i-1");
         ASSERT_TRUE(!e.primary);
 }
 
-TEST(the_same_mac_twice) {
+TEST(the_first_of_two_equal_macs_counts) {
         _cleanup_(enis_done) Enis e = read_text("{\"interfaces\": [{\"mac\": \"" B "\", \"card\": 1, \"askedUsec\": 1},"
                                                 "{\"mac\": \"0A:00:00:00:00:0B\", \"card\": 2, \"askedUsec\": 1},"
                                                 "{\"mac\": \"" A "\"}]}");

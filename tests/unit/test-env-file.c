@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * KEY=value as systemd and shells read it. tests/check/environment.sh proves the quoting against the
- * parsers of systemd; here is its form. */
+ * parsers of systemd; these tests check its form. */
 #include "base/str.h"
 #include "doc/env-file.h"
 #include "test.h"
@@ -106,7 +106,7 @@ TEST(assignments_for_units) {
         ASSERT_STREQ(hidden, "\"A=\\t\\a\\x1b\\x7f\\u00a0\u00e9\\u200b\\U000e0001\\xff\u4e2d\"");
 }
 
-/* And back, by the reader of such files above; systemd itself reads them in the container of
+/* The reader above reads these lines back. systemd itself reads them in the container of
  * tests/boot/canary.sh. */
 TEST(lines_of_an_environment_file) {
         static const struct { const char *value, *line; } cases[] = {
@@ -131,7 +131,7 @@ TEST(lines_of_an_environment_file) {
 
 /* ---- /etc/default ---- */
 
-TEST(assignments) {
+TEST(assignments_in_a_shell_file) {
         static const struct { const char *text, *value; } cases[] = {
                 { "", NULL }, { "B=1", NULL }, { "AA=1\nA B=2\n", NULL }, { "#A=1\n # A=2\n", NULL }, { "A=\nB=1", NULL }, { "A=''", NULL },
                 { "A=1", "1" }, { "A=1\n", "1" }, { "A=1\r\n", "1" }, { " \tA=1 \t# why\n", "1" }, { "A=1\nA=2\n", "2" },

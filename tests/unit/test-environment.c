@@ -8,7 +8,7 @@ static char *words(const char *flag) {
         return strv_join(w, "|");
 }
 
-TEST(flags_keep_what_nodeadm_s_users_mean) {
+TEST(flags_are_split_as_users_of_nodeadm_mean_them) {
         static const struct { const char *flag, *words; } cases[] = {
                 { "--v=4",                                      "--v=4" },
                 { "--v=4 --x=y",                                "--v=4|--x=y" },
@@ -36,7 +36,7 @@ TEST(flags_keep_what_nodeadm_s_users_mean) {
         }
 }
 
-TEST(drop_ins) {
+TEST(drop_ins_name_environment_files) {
         _cleanup_(sample_done) Sample s = sample_new();
         Variable two[] = { { (char[]){"A"}, (char[]){"1"} }, { (char[]){"B"}, (char[]){"50%"} } };
         ServiceEnvironment e[] = { { (char[]){"default"}, two, 2 }, { (char[]){"kubelet"}, two, 1 }, { (char[]){"x.service"}, two, 1 }, { (char[]){"none"}, NULL, 0 } };
@@ -62,7 +62,7 @@ TEST(drop_ins) {
         ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/systemd/system/none.service.d/environment.conf"));
 }
 
-TEST(drop_ins_as_nodeadm) {
+TEST(drop_ins_hold_the_variables_under_the_name_nodeadm) {
         _cleanup_(sample_done) Sample s = sample_new();
         Variable two[] = { { (char[]){"A"}, (char[]){"1"} }, { (char[]){"B"}, (char[]){"50%"} } };
         ServiceEnvironment e[] = { { (char[]){"default"}, two, 2 }, { (char[]){"kubelet"}, two, 1 } };
@@ -76,7 +76,7 @@ TEST(drop_ins_as_nodeadm) {
         ASSERT_TRUE(!plan_find(s.plan, "write-file:" ENVIRONMENT_DIR "/kubelet.service"));
 }
 
-/* systemd would write such a line to the journal, or let it replace the kubelet arguments */
+/* Otherwise systemd would write this line to the journal, or replace the kubelet arguments. */
 TEST(variables_that_are_left_out) {
         _cleanup_(sample_done) Sample s = sample_new();
         Variable v[] = { { (char[]){"A-B"}, (char[]){"1"} }, { (char[]){"NODEADM_KUBELET_ARGS"}, (char[]){"--x"} }, { (char[]){"C"}, (char[]){"2"} } };
@@ -117,8 +117,8 @@ TEST(names_that_systemd_ignores) {
                 ASSERT_EQ(variable_name_is_valid(names[i].name), names[i].taken);
 }
 
-/* torvalds/linux fs/exec.c: MAX_ARG_STRLEN, the NUL behind it included. tests/check/environment.sh has the kernel say so. */
-TEST(what_the_kernel_hands_to_no_program) {
+/* torvalds/linux fs/exec.c: MAX_ARG_STRLEN, the NUL behind it included. tests/check/environment.sh proves it with the kernel. */
+TEST(a_variable_that_is_too_long_for_the_kernel_is_refused) {
         static const struct { size_t size; bool taken; } cases[] = { { (128 << 10) - 3, true }, { (128 << 10) - 2, false } };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
@@ -134,7 +134,7 @@ TEST(what_the_kernel_hands_to_no_program) {
         }
 }
 
-TEST(a_command_line_that_the_kernel_does_not_take) {
+TEST(kubelet_flags_that_are_too_long_for_the_kernel_are_refused) {
         _cleanup_(sample_done) Sample s = sample_new();
         sample_plan(&s);
         size_t ours = strlen(sample_file(&s, "/etc/eks/kubelet/environment")->file.content) - 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Verdicts → notices for the cluster, as files below a temporary root, and who the cluster is; that they become Events is in tests/cluster/events.sh. */
+ * Verdicts → notices for the cluster, as files below a temporary root, and their access to the cluster.
+ * They become Events in tests/cluster/events.sh. */
 #include "files.h"
 #include "doc/doc.h"
 #include "report/event.h"
@@ -44,7 +45,7 @@ static void box_init(Box *b) {
 
 static const Verdict all_well = { .word = "ok", .code = "OK", .exit_code = EXIT_DONE };
 
-/* The only notice, which is taken away. */
+/* Returns the only notice and removes its file. */
 static json_t *notice(const Box *b) {
         _strv_ char **names = NULL;
         _free_ char *text = NULL, *path = NULL;
@@ -72,7 +73,7 @@ static void assert_message(const Box *b, const char *want) {
 }
 #define TAIL " (on the node, run nodestrap status)"
 
-TEST(what_a_failure_says) {
+TEST(a_failure_has_a_reason_a_message_and_a_key) {
         BOX(b);
         event_of_run(b.root, &b.report, &b.verdict, false);
         json_t *n = notice(&b);
@@ -84,7 +85,7 @@ TEST(what_a_failure_says) {
         json_decref(n);
 }
 
-TEST(what_becomes_of_the_node) {
+TEST(the_message_says_what_happens_to_the_node) {
         BOX(b);
         b.items[0].outcome = OUTCOME_UNCHANGED;
         event_of_run(b.root, &b.report, &b.verdict, false);
@@ -111,8 +112,8 @@ TEST(what_becomes_of_the_node) {
         json_decref(n);
 }
 
-/* No Event may deny the start of a running kubelet: an init by hand, or a phase done again. */
-TEST(a_kubelet_that_runs) {
+/* No Event may say that a running kubelet was not started, after an init by hand or a repeated phase. */
+TEST(the_message_says_that_kubelet_keeps_running) {
         BOX(b);
         static char file[] = KUBELET_TURN;
         Action turn = { .type = ACTION_WRITE_FILE, .target = file };
@@ -125,7 +126,7 @@ TEST(a_kubelet_that_runs) {
         assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; kubelet was not started" TAIL);
 }
 
-TEST(a_node_that_has_a_taint) {
+TEST(the_message_names_the_taint_of_the_node) {
         BOX(b);
         static char key[] = TAINT_KEY;
         Action check = { .type = ACTION_CHECK_NODE, .target = key };
@@ -136,7 +137,7 @@ TEST(a_node_that_has_a_taint) {
         assert_message(&b, "EFABRIC at await-fabric: ; the Node keeps its taint nodestrap/unhealthy=EGPU:NoSchedule" TAIL);
 }
 
-TEST(a_name_that_is_not_certain) {
+TEST(the_message_says_that_the_node_name_is_uncertain) {
         BOX(b);
         b.report.node_guessed = true;
         event_of_run(b.root, &b.report, &b.verdict, false);
@@ -144,7 +145,7 @@ TEST(a_name_that_is_not_certain) {
 }
 
 /* Foreign words in the sentence are long, of many lines, or not a text at all. */
-TEST(messages_fit) {
+TEST(messages_are_short_and_printable) {
         BOX(b);
         _free_ char *text = xcalloc(5001, 1);
         memset(text, 'x', 5000);
@@ -158,7 +159,7 @@ TEST(messages_fit) {
         json_decref(n);
 }
 
-TEST(who_hears_of_it) {
+TEST(a_notice_has_the_access_to_the_cluster) {
         BOX(b);
         event_of_run(b.root, &b.report, &b.verdict, false);
         json_t *n = notice(&b), *access = json_object_get(n, "access");
@@ -177,8 +178,8 @@ TEST(who_hears_of_it) {
 }
 
 /* The configuration phase writes kubeconfig and the name of the node. If it did not reach one of them, the
- * file there is of another time. */
-TEST(a_kubeconfig_of_another_time) {
+ * file is of an earlier boot. */
+TEST(an_older_kubeconfig_is_not_used) {
         for (size_t i = 1; i < 3; i++) {
                 BOX(b);
                 b.report.phases = "config";
@@ -194,7 +195,7 @@ TEST(a_kubeconfig_of_another_time) {
         }
 }
 
-TEST(nobody_to_tell) {
+TEST(no_notice_without_a_cluster_a_node_name_or_a_failure) {
         BOX(b);
         b.report = (Report){ .command = "init", .phases = "config,devices,run", .step = "source" };
         event_of_run(b.root, &b.report, &b.verdict, false);
@@ -206,7 +207,7 @@ TEST(nobody_to_tell) {
         ASSERT_EQ(waiting(&b), 0);
 }
 
-TEST(a_cluster_on_an_outpost) {
+TEST(access_to_a_cluster_on_an_outpost_has_its_id) {
         BOX(b);
         static char file[] = KUBECONFIG_BOOTSTRAP;
         b.config.cluster.outpost = true;
@@ -219,7 +220,7 @@ TEST(a_cluster_on_an_outpost) {
         json_decref(n);
 }
 
-TEST(proxies) {
+TEST(a_notice_has_the_proxies) {
         BOX(b);
         setenv("HTTPS_PROXY", "http://proxy:3128", 1);
         event_of_run(b.root, &b.report, &b.verdict, false);
@@ -229,7 +230,7 @@ TEST(proxies) {
         json_decref(n);
 }
 
-TEST(well_again) {
+TEST(a_recovery_is_reported_once_when_all_phases_are_well) {
         BOX(b);
         event_of_run(b.root, &b.report, &b.verdict, false);
         json_decref(notice(&b));
@@ -249,7 +250,7 @@ TEST(well_again) {
         ASSERT_EQ(waiting(&b), 0);
 }
 
-TEST(another_machine_was_unwell) {
+TEST(failures_of_another_machine_are_forgotten) {
         static const char *const files[] = { "{\"machine\": \"i-9999\", \"code\": \"EDISKS\", \"step\": \"s\"}", "", "[]", "{\"machine\": \"i-0123\"", "{\"code\": 7}" };
         for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
                 BOX(b);
@@ -260,7 +261,7 @@ TEST(another_machine_was_unwell) {
         }
 }
 
-TEST(the_oldest_goes) {
+TEST(the_oldest_notice_is_removed) {
         BOX(b);
         for (int i = 0; i < EVENTS_MAX + 3; i++) {
                 _free_ char *text = xasprintf("number %d", i);
@@ -275,7 +276,7 @@ TEST(the_oldest_goes) {
         ASSERT_TRUE(strstr(first, "number 3;"));
 }
 
-TEST(joins) {
+TEST(failures_to_join_have_their_own_reasons) {
         BOX(b);
         b.verdict = (Verdict){ .word = "failed", .code = "ENOTREADY", .exit_code = EXIT_NOT_JOINED, .step = "join", .text = b.verdict.text };
         event_of_join(b.root, &b.verdict);
@@ -297,19 +298,19 @@ TEST(joins) {
         json_decref(n);
         b.verdict.code = "ENOTREADY";
         event_of_join(b.root, &all_well);
-        b.verdict.exit_code = EXIT_STORAGE;                     /* init's */
+        b.verdict.exit_code = EXIT_STORAGE;                     /* of init */
         event_of_join(b.root, &b.verdict);
         b.verdict.exit_code = EXIT_NOT_JOINED;
-        b.verdict.code = cause_word(CAUSE_NO_KUBECONFIG);       /* whom to tell? */
+        b.verdict.code = cause_word(CAUSE_NO_KUBECONFIG);       /* no cluster is known */
         event_of_join(b.root, &b.verdict);
-        b.verdict.code = cause_word(CAUSE_INIT);                /* which has told it */
+        b.verdict.code = cause_word(CAUSE_INIT);                /* init has reported it */
         event_of_join(b.root, &b.verdict);
         ASSERT_EQ(waiting(&b), 0);
 }
 
 /* ---- kube/ ---- */
 
-TEST(access_that_is_none) {
+TEST(incomplete_access_is_refused) {
         static const char ca[] = "\"certificate-authority-data\": \"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t\"", args[] = "\"args\": [\"--cluster-name\", \"c\"]";
         const struct { char *text; Cause cause; } cases[] = {
                 { xasprintf("{%s, %s, \"node\": \"n\", \"server\": \"http://a\"}", ca, args), CAUSE_NO_KUBECONFIG },
@@ -336,7 +337,7 @@ TEST(access_that_is_none) {
         }
 }
 
-TEST(names) {
+TEST(names_of_events_depend_on_node_reason_and_key) {
         char one[65], other[65], node[] = "ip-10-0-0-10.example", second[] = "ip-10-0-0-11.example";
         _cleanup_(diag_done) Diag diag = {};
         ASSERT_OK(hash_load(&diag));
@@ -354,9 +355,9 @@ TEST(names) {
         ASSERT_TRUE(!streq(one, other));
 }
 
-/* ---- what becomes of the machine ---- */
+/* ---- reboot and power off ---- */
 
-TEST(who_reboots_or_powers_off) {
+TEST(failures_that_reboot_or_power_off) {
         const AftermathFacts reboot = { .policy = FAILURE_REBOOT, .cause = CAUSE_FABRIC, .step = true, .units = true };
         static const Cause others[] = { CAUSE_NONE, CAUSE_INVALID, CAUSE_DISKS, CAUSE_DISK_USED, CAUSE_DISK_DATA, CAUSE_SYSCTL, CAUSE_MIG, CAUSE_MIG_REBOOT, CAUSE_VERSION,
                                         CAUSE_FILE, CAUSE_UNIT, CAUSE_KUBELET, CAUSE_INTERRUPTED, CAUSE_EC2, CAUSE_EFA, CAUSE_NOT_READY, _CAUSE_MAX, _CAUSE_INVALID },
@@ -388,7 +389,7 @@ TEST(who_reboots_or_powers_off) {
 
 typedef struct Failed { Box b; Diag diag; char *then; } Failed;
 
-/* Of a run phase whose fabric has failed, by the unit, with that in the ledger (NULL: no ledger), below the directory. */
+/* A run phase of the unit, below the directory, whose fabric failed; ledger: its content, NULL for none. */
 static void failed_init(Failed *f, const char *directory, FailurePolicy policy, const char *ledger, size_t size) {
         *f = (Failed){};
         box_init(&f->b);
@@ -423,7 +424,7 @@ static void assert_asked(const Failed *f, const char *want) {
         ASSERT_STREQ(text, want);
 }
 
-TEST(one_reboot_an_instance) {
+TEST(an_instance_reboots_only_once) {
         FAILED(f, "/var/tmp", FAILURE_REBOOT, NULL, 0);
         ASSERT_STREQ(f.then, "reboots now, once");
         assert_asked(&f, "reboot 0 60\n");
@@ -437,7 +438,7 @@ TEST(one_reboot_an_instance) {
         ASSERT_STREQ(other, "reboots now, once");
 }
 
-TEST(a_ledger_that_is_no_ledger) {
+TEST(a_damaged_ledger_prevents_the_reboot) {
         static const char *const bad[] = { "", "\n", "i-\n", MACHINE, MACHINE "\n" MACHINE "\n", MACHINE "\n\n", "i-0123 x\n", "{}\n", "x" MACHINE "\n", "i-01\xff\n" };
         static const char zeros[64], end[] = MACHINE "\n\0", large[4096] = "i-0";
         const struct { const char *text; size_t size; } others[] = { { zeros, sizeof zeros }, { end, sizeof end - 1 }, { large, sizeof large } };
@@ -451,7 +452,7 @@ TEST(a_ledger_that_is_no_ledger) {
         }
 }
 
-TEST(a_ledger_that_cannot_be_written) {
+TEST(a_ledger_that_cannot_be_written_prevents_the_reboot) {
         FAILED(f, "/dev/shm", FAILURE_REBOOT, NULL, 0);         /* it would be lost with the reboot */
         ASSERT_TRUE(!f.then);
         assert_asked(&f, "nothing");
@@ -466,9 +467,9 @@ TEST(a_ledger_that_cannot_be_written) {
         ASSERT_TRUE(!unknown && strstr(g.diag.items[1].text, "instance id"));
 }
 
-TEST(an_end_after_a_while) {
+TEST(the_power_off_comes_after_ten_to_fifteen_minutes) {
         unsigned first = 0, others = 0, sec = 0, limit = 0;
-        FAILED(f, "/var/tmp", FAILURE_POWER_OFF, "junk", 4);    /* which is the reboot's */
+        FAILED(f, "/var/tmp", FAILURE_POWER_OFF, "junk", 4);    /* the ledger is for reboots */
         for (unsigned i = 0; i < 200; i++) {
                 char id[32];
                 (void)snprintf(id, sizeof id, "i-%017x", i / 2);
@@ -477,12 +478,12 @@ TEST(an_end_after_a_while) {
                 ASSERT_EQ(sscanf(text, "poweroff %u %u\n", &sec, &limit), 2);
                 ASSERT_TRUE(sec >= 600 && sec <= 900 && limit == 1800);
                 ASSERT_TRUE(then && startswith(then, "powers off in 1"));
-                ASSERT_TRUE(i % 2 == 0 || sec == first);        /* always the same of one instance */
+                ASSERT_TRUE(i % 2 == 0 || sec == first);        /* each instance keeps its delay */
                 others += i % 2 == 0 && sec != first;
                 first = sec;
         }
         ASSERT_TRUE(others > 90);
-        f.b.report.phases = "devices";                          /* says nothing of the end */
+        f.b.report.phases = "devices";                          /* leaves the power off as it is */
         ASSERT_TRUE(!aftermath_choose(f.b.root, &f.b.report, true, &f.diag));
         ASSERT_EQ(root_exists(f.b.root, POWER_FILE), 1);
         f.b.report.phases = "run";
@@ -495,7 +496,7 @@ TEST(an_end_after_a_while) {
         assert_asked(&f, "nothing");
 }
 
-TEST(the_cluster_hears_of_the_end) {
+TEST(the_message_names_the_power_off) {
         BOX(b);
         b.report.then = "powers off in 12 minutes";
         event_of_run(b.root, &b.report, &b.verdict, false);

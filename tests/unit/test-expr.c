@@ -34,7 +34,7 @@ static void check_all(const Case *cases, size_t n) {
                 check(cases[i].text, cases[i].value);
 }
 
-TEST(as_users_write_them) {
+TEST(expressions_as_users_write_them) {
         static const Case cases[] = {
                 { "417", 417 }, { "max_pods", 17 }, { "(default_enis * (ips_per_eni - 1)) + 2", 17 },
                 { "(default_enis * ((ips_per_eni - 1) * 16)) + 2", 242 },
@@ -152,7 +152,7 @@ TEST(comparison) {
                 check(text, 1);
         }
         check_refused("1.0 < 0.0 / 0.0 ? 1 : 2", "column 5: NaN cannot be compared");
-        /* as the checker of cel-go without CrossTypeNumericComparisons, which nodeadm does not ask for */
+        /* as the checker of cel-go without CrossTypeNumericComparisons, which nodeadm does not set */
         check_refused("1 == 1.0 ? 1 : 2", "column 3: no such overload: int == double");
         check_refused("true ? 1 : (1u < 2 ? 1 : 2)", "column 16: no such overload: uint < int");
         check_refused("2.5 >= size('a') ? 1 : 2", "column 5: no such overload: double >= int");
@@ -174,7 +174,7 @@ TEST(logic) {
                 { "true ? 1 : 1 / 0", 1 }, { "false ? 1 / 0 : 2", 2 },
         };
         check_all(cases, ARRAY_SIZE(cases));
-        check_refused("true ? false ? 1 : 2 : 3", "column 14: : should stand here");    /* CEL's grammar wants brackets there */
+        check_refused("true ? false ? 1 : 2 : 3", "column 14: : should stand here");    /* the grammar of CEL wants brackets */
         check("true ? (false ? 1 : 2) : 3", 2);
         check_refused("1 / 0 == 1 && true ? 1 : 0", "column 3: division by zero");
         check_refused("true && 1 % 0 == 1 ? 1 : 0", "column 11: division by zero");
@@ -244,8 +244,8 @@ TEST(conversion) {
         check_refused("bool('yes') ? 1 : 0", "column 1: a string that is neither true nor false");
 }
 
-/* nodeadm turns the result into an int where CEL can. */
-TEST(result) {
+/* nodeadm turns the result into an int if CEL can. */
+TEST(results_become_integers) {
         check("5u", 5);
         check("13.9", 13);
         check("'110'", 110);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The gate that kubelet waits behind: scripted fabrics → outcome, words, and what status.json gets. */
+ * The gate before kubelet: scripted fabrics → outcome, messages, and the data for status.json. */
 #include "fake-nvml.h"
 
 #include <sys/wait.h>
@@ -12,7 +12,7 @@ __attribute__((constructor)) static void work_without(void) {
                 without.text = NULL;
 }
 
-TEST(no_library) {
+TEST(a_missing_library_is_an_error) {
         if (!without.text || without.cause != CAUSE_NVML)
                 SKIP("this machine has NVIDIA's library");
         ASSERT_CONTAINS(without.text, "the NVIDIA management library cannot be loaded: libnvidia-ml.so.1");
@@ -26,7 +26,7 @@ TEST(no_library) {
         name.action.class = GPU_CLASS_##kind;                                           \
         name.action.device.count = gpus
 
-static void late(Machine *m) {          /* the deadline is here: it is asked once */
+static void late(Machine *m) {          /* the deadline has come: one request */
         m->work.deadline_usec = now_usec();
 }
 
@@ -35,7 +35,7 @@ static json_t *found_gpu(const Machine *m, size_t i) {
 }
 #define ASSERT_FOUND(object, key, value) ASSERT_STREQ(json_string_value(json_object_get(object, key)), value)
 
-TEST(joined_already) {
+TEST(a_complete_fabric_passes_at_once) {
         GATE(m, NVSWITCH, 8, "gpus 8\n");
         ASSERT_EQ(fabric_work(&m.work), 0);
         ASSERT_EQ(calls_of(&m, "nvmlDeviceGetGpuFabricInfoV", 7), 1);
@@ -48,13 +48,13 @@ TEST(joined_already) {
         ASSERT_EQ(m.work.warnings.n, 0);
 }
 
-TEST(joins_one_by_one) {
+TEST(gpus_may_join_one_by_one) {
         GATE(m, NVLINK5, 3, "model b200\ngpus 3\nfabric all not-started for 1x then in-progress for 1x then completed\nfabric 2 in-progress for 4x then completed\n");
         ASSERT_EQ(fabric_work(&m.work), 1);
         ASSERT_EQ(calls_of(&m, "nvmlDeviceGetGpuFabricInfoV", 2), 5);
 }
 
-TEST(one_is_late) {
+TEST(the_message_names_a_late_gpu) {
         GATE(m, NVSWITCH, 8, "gpus 8\nfabric 3 in-progress\n");
         late(&m);
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 3 of 8 (0000:40:00.0) still In Progress after ");
@@ -64,7 +64,7 @@ TEST(one_is_late) {
         ASSERT_TRUE(json_is_null(json_object_get(m.work.found, "cliqueId")));
 }
 
-TEST(several_are_late) {
+TEST(the_message_names_several_late_gpus) {
         GATE(m, NVLINK5, 4, "gpus 4\nfabric 1 not-started\nfabric 3 completed 10\n");
         late(&m);
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 1 of 4 (0000:20:00.0) still Not Started after ");
@@ -74,7 +74,7 @@ TEST(several_are_late) {
         ASSERT_FOUND(found_gpu(&m, 3), "status", "Timeout (10)");
 }
 
-TEST(tray_needs_a_uuid) {
+TEST(a_tray_needs_a_cluster_uuid) {
         GATE(m, TRAY, 4, "model gb200\ngpus 4\n");
         late(&m);
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 0 of 4 (0000:10:00.0) still Completed, but without a cluster UUID after ");
@@ -83,7 +83,7 @@ TEST(tray_needs_a_uuid) {
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "still In Progress, configuration: no partition after ");
 }
 
-TEST(tray_tells_its_clique) {
+TEST(a_tray_reports_its_clique) {
         GATE(m, TRAY, 4, "model gb200\ngpus 4\ncluster 7b968a6dc8aa45e19e07e1e51be99c31 1\n");
         ASSERT_EQ(fabric_work(&m.work), 0);
         ASSERT_FOUND(m.work.found, "clusterUuid", "7b968a6d-c8aa-45e1-9e07-e1e51be99c31");
@@ -91,7 +91,7 @@ TEST(tray_tells_its_clique) {
         ASSERT_EQ(m.work.warnings.n, 0);
 }
 
-TEST(two_cliques_in_a_tray) {
+TEST(two_cliques_in_a_tray_are_a_warning) {
         GATE(m, TRAY, 4, "model gb200\ngpus 4\ncluster 7b968a6dc8aa45e19e07e1e51be99c31 1\ncluster 7b968a6dc8aa45e19e07e1e51be99c31 2 3\n");
         ASSERT_EQ(fabric_work(&m.work), 0);
         ASSERT_EQ(m.work.warnings.n, 1);
@@ -99,7 +99,7 @@ TEST(two_cliques_in_a_tray) {
         ASSERT_TRUE(json_is_null(json_object_get(m.work.found, "clusterUuid")));
 }
 
-TEST(nobody_supports_it) {
+TEST(a_fabric_that_is_not_supported_is_an_error) {
         GATE(m, NVSWITCH, 8, "model a100-80\ngpus 8\n");
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "reports the fabric state Not Supported for all 8 GPUs");
         machine_says(&m, "gpus 8\nerror nvmlDeviceGetGpuFabricInfoV 3\n");      /* the same, as an error */
@@ -109,13 +109,13 @@ TEST(nobody_supports_it) {
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 5 of 8 (0000:60:00.0) still Not Supported after ");
 }
 
-TEST(gate_warns_only) {
+TEST(a_lenient_gate_only_warns) {
         GATE(m, NVSWITCH, 2, "gpus 2\nfabric 1 in-progress\n");
         assert_only_warns(&m, ACTION_AWAIT_FABRIC, "fabric", "GPU 1 of 2 (0000:20:00.0) still In Progress");
         ASSERT_FOUND(found_gpu(&m, 1), "state", "In Progress");
 }
 
-TEST(errors_that_stay_are_told_at_once) {
+TEST(permanent_errors_are_reported_at_once) {
         GATE(m, NVSWITCH, 8, "gpus 8\nerror nvmlInit 18\n");
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver/library version mismatch (18); the loaded driver and its library");
         machine_says(&m, "gpus 8\nerror nvmlDeviceGetGpuFabricInfoV 15 6\n");
@@ -124,14 +124,14 @@ TEST(errors_that_stay_are_told_at_once) {
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "asking GPU 0 (0000:10:00.0) for its fabric state: Function Not Found (13)");
 }
 
-TEST(errors_while_the_driver_settles_are_not) {
+TEST(errors_while_the_driver_settles_are_retried) {
         GATE(m, NVSWITCH, 2, "gpus 2\nerror nvmlInit 9 2x\nerror nvmlDeviceGetGpuFabricInfoV 999 1 2x\n");
         ASSERT_EQ(fabric_work(&m.work), 1);
         ASSERT_EQ(calls_of(&m, "nvmlInit", -1), 3);
         ASSERT_TRUE(!m.work.text);
 }
 
-TEST(errors_until_the_deadline) {
+TEST(errors_are_reported_at_the_deadline) {
         GATE(m, NVSWITCH, 2, "gpus 2\nerror nvmlInit 9\n");
         late(&m);
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver Not Loaded (9), unchanged after ");
@@ -139,8 +139,8 @@ TEST(errors_until_the_deadline) {
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "asking GPU 1 (0000:20:00.0) for its fabric state: Unknown Error (999), unchanged after ");
 }
 
-/* One that has not joined is why the machine waits; the error is told, too. */
-TEST(an_error_beside_one_that_is_late) {
+/* The machine waits for a GPU that has not joined; the message has the error, too. */
+TEST(the_message_has_a_late_gpu_and_the_error_of_another) {
         GATE(m, NVSWITCH, 2, "gpus 2\nfabric 0 in-progress\nerror nvmlDeviceGetGpuFabricInfoV 999 1\n");
         late(&m);
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 0 of 2 (0000:10:00.0) still In Progress after ");
@@ -149,7 +149,7 @@ TEST(an_error_beside_one_that_is_late) {
         ASSERT_EQ(json_array_size(json_object_get(m.work.found, "gpus")), 1);
 }
 
-TEST(seven_of_eight) {
+TEST(the_message_names_a_missing_gpu) {
         GATE(m, NVSWITCH, 3, "gpu 0000:10:00.0\ngpu 0000:30:00.0\n");
         late(&m);
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "NVML sees 2 of 3 GPUs, unchanged after ");
@@ -159,11 +159,11 @@ TEST(seven_of_eight) {
         ASSERT_EQ(json_array_size(json_object_get(m.work.found, "gpus")), 0);
 }
 
-/* ---- a library that does not come back: the loop ends the task, the thread is left behind with all that is its own ---- */
+/* ---- a library that hangs: the loop ends the task and leaves the thread behind, with its memory ---- */
 
 typedef struct Hang { const char *script; int gpu; Cause cause; const char *also; size_t gpus; } Hang;
 
-/* A busy machine may need longer than this deadline to get there: false. */
+/* Returns false if a busy machine needs longer than this deadline to get there. */
 static bool hangs(const Hang *h, uint64_t seconds) {
         MACHINE(m, h->script);
         _cleanup_(root_freep) Root *host = NULL;
@@ -172,7 +172,7 @@ static bool hangs(const Hang *h, uint64_t seconds) {
         Action action = { .id = xstrdup("await-fabric:fabric"), .type = ACTION_AWAIT_FABRIC, .phase = PHASE_RUN, .target = xstrdup("fabric"),
                           .deadline_usec = seconds * USEC_PER_SEC, .class = GPU_CLASS_NVSWITCH, .device.count = 8 };
         Plan plan = { .actions = &action, .n = 1 };
-        ASSERT_OK(root_new("/", &host));        /* it is run on a real machine alone */
+        ASSERT_OK(root_new("/", &host));        /* the action runs on a real machine alone */
         ASSERT_TRUE(apply_plan(host, &plan, &results, &diag) < 0);
         const Diagnostic *first = diag_first_error(&diag);
         ASSERT_TRUE(first);
@@ -191,17 +191,17 @@ static bool hangs(const Hang *h, uint64_t seconds) {
         return there;
 }
 
-TEST(library_hangs) {
+TEST(a_library_that_hangs_is_an_error) {
         static const char fabric[] = "; journalctl -u nvidia-fabricmanager";
         _free_ char *early = xasprintf("; also: GPU 3 of 8 (0000:40:00.0) still In Progress%s", fabric),
                     *before = xasprintf("; also: GPU 7 of 8 (0000:80:00.0) still In Progress%s", fabric);
         const Hang all[] = {
                 { "gpus 8\nhang nvmlDeviceGetGpuFabricInfoV 6\n", 6, CAUSE_NVML, "", 6 },
-                /* in a round that has shown one that is late */
+                /* in a round that has shown a late GPU */
                 { "gpus 8\nfabric 3 in-progress\nfabric 7 in-progress\nhang nvmlDeviceGetGpuFabricInfoV 6\n", 6, CAUSE_FABRIC, early, 6 },
-                /* behind a round that has */
+                /* after such a round */
                 { "gpus 8\nfabric 7 in-progress\nhang nvmlDeviceGetGpuFabricInfoV 2 after 1x\n", 2, CAUSE_FABRIC, before, 8 },
-                /* and once that one has joined */
+                /* after that GPU has joined */
                 { "gpus 8\nfabric 0 in-progress for 1x then completed\nhang nvmlDeviceGetGpuFabricInfoV 2 after 1x\n", 2, CAUSE_NVML, "", 8 },
         };
         pid_t children[ARRAY_SIZE(all)];
@@ -220,7 +220,7 @@ TEST(library_hangs) {
         }
 }
 
-TEST(fabric_manager_makes_the_difference) {     /* the fake's own promise, which the boots build on */
+TEST(the_fake_fabric_completes_with_fabric_manager) {     /* the boots need this of the fake */
         GATE(m, NVSWITCH, 1, "");
         _free_ char *up = xasprintf("%s/up", m.path), *script = xasprintf("gpus 1\nfabric-needs %s\n", up);
         machine_says(&m, script);

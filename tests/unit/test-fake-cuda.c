@@ -18,7 +18,7 @@ enum { /* CUresult */
 #define SALT UINT64_C(0xfedcba9876543210)
 #define WORDS UINT64_C(1024)
 
-TEST(no_device) {
+TEST(init_fails_without_a_device) {
         int n;
         ASSERT_EQ(cuda_script("# nothing\n")->init(0), NO_DEVICE);
         ASSERT_EQ(cuda_script("# nothing\n")->count(&n), NOT_INITIALIZED);
@@ -26,7 +26,7 @@ TEST(no_device) {
         ASSERT_EQ(cuda_script("gpus 1\nneeds /dev/null\n")->init(0), OK);
 }
 
-TEST(who_they_are) {
+TEST(devices_have_names_addresses_and_uuids) {
         const Cuda *c = cuda_begin("model b200\ngpus 1\ngpu 0001:86:1f.0\ndriver 13000\n");
         static const unsigned char first[16] = { [14] = 0x10 };
         static const unsigned char second[16] = { [13] = 1, 0x86, 0x1f };
@@ -130,7 +130,7 @@ TEST(memory) {
 }
 
 /* Queued work has not happened yet; a copy has read pageable memory anyway. */
-TEST(waits) {
+TEST(queued_work_completes_after_a_wait) {
         const Cuda *c = begin("gpus 1\n");
         uint64_t pageable = 1, back = 0, *pinned;
         void *stream, *start, *stop;
@@ -192,7 +192,7 @@ static unsigned run(const Cuda *c, void *function, unsigned threads, CudaPointer
         return r ?: c->finish(NULL);
 }
 
-TEST(refuses_text) {
+TEST(wrong_ptx_is_refused) {
         static const char *const bad[] = {
                 "frob.u32 %a, %b;\n", "add.u64 %a, %a, 1;\n", "add.f32 %a, %a, %b;\n", "bra NOWHERE;\n",
                 "mov.u32 %nothing, 1;\n", "mov.u32 %a, %tid.y;\n", "ld.shared.u32 %a, [%p];\n",
@@ -226,13 +226,13 @@ TEST(refuses_text) {
         ASSERT_EQ(c->unload(module), INVALID_HANDLE);
 }
 
-TEST(old_driver) {
+TEST(an_old_driver_refuses_newer_ptx) {
         const Cuda *c = begin("gpus 1\nptx 6.5\n");
         void *module;
         ASSERT_EQ(c->load(&module, prove_ptx, 0, NULL, NULL), OLD);
 }
 
-TEST(old_gpu) {
+TEST(an_old_gpu_refuses_newer_ptx) {
         const Cuda *c = begin("model t4\ngpus 1\n");
         void *module;
         int n;
@@ -281,8 +281,8 @@ TEST(launches_are_checked) {
         ASSERT_EQ(c->launch(f, 1, 1, 1, 32, 1, 1, 0, &p, params, NULL), INVALID_HANDLE);
 }
 
-/* Lanes part and meet: each adds its number where it belongs, and signed and unsigned differ. */
-TEST(executes) {
+/* Lanes diverge and meet again; each adds its number to its word; signed and unsigned differ. */
+TEST(kernels_execute) {
         const Cuda *c = begin("gpus 1\n");
         uint32_t words[16];
         CudaPointer p;
@@ -317,7 +317,7 @@ TEST(executes) {
         ASSERT_EQ(words[12], ~30U);
 }
 
-/* Sixteen products of such an f16 and 1, and 0 or more: the bits of the f32. */
+/* The bits of the f32 that is the sum of sixteen products of this f16 and 1. */
 TEST(multiplies_all_kinds_of_f16) {
         static const struct { uint32_t half, sum; } cases[] = {
                 { 0x3c00, 0x41800000 }, { 0xbc00, 0xc1800000 }, { 0x3555, 0x40aaa000 }, { 0x0000, 0 },
@@ -362,7 +362,7 @@ static double copy_ms(const Cuda *c, CudaPointer to, void *to_context, CudaPoint
 #define ASSERT_NEAR(a, b) ({ double _a = (a), _b = (b);                                        \
         if (_a < 0.999 * _b || _a > 1.001 * _b) FAIL("%s is %g, want %g", #a, _a, _b); })
 
-TEST(pairs) {
+TEST(pairs_of_gpus_copy_at_their_speed) {
         const Cuda *c = cuda_begin("gpus 4\nspeed peer 100\nspeed peer 10 1 2\nspeed host 50\nno-peer 0 3\n");
         enum { N = 1000000 };
         void *contexts[4];
@@ -394,7 +394,7 @@ TEST(pairs) {
         ASSERT_NEAR(copy_ms(c, p[2], contexts[2], p[2] + N / 2, contexts[2], N / 2), 1e-6 * N / 3350);
 }
 
-TEST(noise) {
+TEST(noise_changes_the_times) {
         const Cuda *c = begin("gpus 1\nspeed memory 1\nnoise 10 4711\n");
         void *context;
         CudaPointer p;
@@ -413,7 +413,7 @@ TEST(noise) {
 
 typedef struct Proof { uint64_t wrong, first, bits; } Proof;
 
-/* Fills and verifies the first 8 KiB of this GPU as often as there are salts. */
+/* Fills and verifies the first 8 KiB of this GPU once for each salt. */
 static unsigned prove(const Cuda *c, int gpu, unsigned salts, Proof *ret) {
         void *context, *module, *fill, *verify;
         uint64_t words = WORDS, base, result;
@@ -514,7 +514,7 @@ TEST(calls_fail) {
         ASSERT_EQ(c->count(&n), OK);
 }
 
-/* Does a process with this script end within a tenth of a second? Its wait status, or -1. */
+/* The wait status of a process with this script, or -1 if it does not end soon. */
 static int lives(const char *script) {
         Proof p;
         int status = -1;
@@ -534,7 +534,7 @@ static int lives(const char *script) {
         return -1;
 }
 
-TEST(hangs_and_dies) {
+TEST(scripts_can_hang_and_die) {
         if (TRANSLATED_BY(""))
                 SKIP("a tenth of a second says nothing here");
         ASSERT_EQ(lives("gpus 2\n"), 0);
@@ -577,7 +577,7 @@ TEST(calls_are_listed) {
 }
 
 /* Eight GPUs of 1 MiB: filled and verified twice, and the product. */
-TEST(is_fast_enough) {
+TEST(the_fake_is_fast_enough) {
         const Cuda *c = cuda_begin("gpus 8\nmemory all 1100\nsms 2\n");
         struct timespec a, b;
         clock_gettime(CLOCK_MONOTONIC, &a);

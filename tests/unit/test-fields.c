@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Each field of the table does something: some plan is another one with it. A warning tells of a field that `mode: off` beside or above it
- * makes idle: a row of dependents in config/conflict.c. */
+ * Each field of the table changes some plan. If `mode: off` beside or above a field makes it idle, there is a
+ * warning: a row of dependents in config/conflict.c. */
 #include "config/fields.h"
 #include "host/host.h"
 #include "plan/plan.h"
@@ -10,7 +10,7 @@
         "{\"name\": \"c\", \"apiServerEndpoint\": \"https://e\", \"cidr\": \"172.20.0.0/16\", \"certificateAuthority\": " \
         "\"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCmFub3RoZXIKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=\"}"
 
-/* Fields need some of this beside them, and one of these machines. */
+/* A field may need one of these beside it, and one of these machines. */
 static const char *const bases[] = {
         "{}",
         "{\"cluster\": {\"enableOutpost\": true, \"id\": \"an-id\"}}",
@@ -38,7 +38,7 @@ static json_t *spec_of(const char *base) {
         return spec;
 }
 
-/* value NULL: takes it away */
+/* value NULL: removes the key */
 static void spec_set(json_t *spec, const char *path, json_t *value) {
         ASSERT_TRUE(startswith(path, "spec."));
         _free_ char *rest = xstrdup(path + strlen("spec."));
@@ -56,7 +56,7 @@ static void spec_set(json_t *spec, const char *path, json_t *value) {
         }
 }
 
-/* All that a reader of the plan sees of it, or why there is none; told: the configuration has no effect there. */
+/* The text of the plan, or of its error; told: a warning says that the path has no effect. */
 static Planned plan_of(const json_t *spec, const char *machine, const char *path) {
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(documents_done) Documents documents = {};
@@ -103,7 +103,7 @@ static json_t *example_of(const char *path) {
         return json_deep_copy(json_array_get(json_object_get(at, "examples"), 0));
 }
 
-/* Values that are not what holds without them: one after another, then NULL. */
+/* Values that differ from the default: one after another, then NULL. */
 static json_t *value_of(const Field *f, const char *path, size_t i) {
         if (f->type == FIELD_ENUM)
                 return i < f->n_names ? json_string(f->names[i] ?: "") : NULL;
@@ -115,7 +115,7 @@ static json_t *value_of(const Field *f, const char *path, size_t i) {
         return value;
 }
 
-/* Is any plan another one with it, where off, if it is not NULL, has that path be "off"? */
+/* True if the field changes any plan; off, if it is not NULL, is a path that is set to "off". */
 static bool changes_a_plan(const Field *f, const char *path, const char *off, bool *ret_told) {
         *ret_told = false;
         for (size_t b = 0; b < ARRAY_SIZE(bases); b++)
@@ -162,7 +162,7 @@ static void is_planned(const Field *f, const char *path, _unused_ const char *of
                 FAIL("%s %s", path, strv_contains((char *const *)not_planned, path) ? "is planned" : "changes no plan");
 }
 
-TEST(some_planner_reads_every_field) {
+TEST(every_field_changes_a_plan) {
         each(spec_fields(), "spec", NULL, is_planned);
 }
 
@@ -172,7 +172,7 @@ static void is_told_of(const Field *f, const char *path, const char *off) {
                 FAIL("%s does nothing with %s: off, and config/conflict.c has no row of it in dependents", path, off);
 }
 
-TEST(what_mode_off_makes_idle_is_told) {
+TEST(fields_that_mode_off_makes_idle_give_a_warning) {
         each(spec_fields(), "spec", NULL, is_told_of);
 }
 

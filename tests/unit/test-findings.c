@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Diagnostics as JSON: all that is known and nothing else, and always JSON. */
+ * Diagnostics as JSON and SARIF: all parts of a diagnostic, and valid with any bytes. */
 #include "base/json.h"
 #include "report/diag-json.h"
 #include "test.h"
@@ -14,7 +14,7 @@ static char *said(Diag *d) {
         return text;
 }
 
-TEST(all_that_is_known_is_a_field) {
+TEST(each_part_of_a_diagnostic_is_a_field) {
         Diag d = {};
         const Position at = { .source = "user-data", .part = 2, .line = 14, .column = 3 };
         diag_warn_at(&d, "unknown-field", &at, "spec.kubelt", "is not known");
@@ -33,7 +33,7 @@ TEST(all_that_is_known_is_a_field) {
                            "{\"severity\":\"error\",\"code\":\"ESOURCE\",\"exit\":12,\"message\":\"cannot be read\"}]");
 }
 
-TEST(a_warning_that_counts_keeps_its_word) {
+TEST(a_warning_that_counts_as_an_error_keeps_its_code) {
         Diag d = {};
         diag_warn(&d, "no-effect", "has none");
         d.items[0].warning = false;
@@ -42,14 +42,14 @@ TEST(a_warning_that_counts_keeps_its_word) {
         ASSERT_STREQ(text, "[{\"severity\":\"error\",\"code\":\"no-effect\",\"exit\":11,\"message\":\"has none\"}]");
 }
 
-TEST(nothing_found_is_an_empty_list) {
+TEST(no_findings_are_an_empty_list) {
         Diag d = {};
         _free_ char *none = said(&d);
         ASSERT_STREQ(none, "[]");
 }
 
 /* Each byte but NUL, alone and behind others, in each of the texts. */
-TEST(whatever_bytes_the_input_had_it_is_json) {
+TEST(findings_with_any_bytes_are_json) {
         for (int c = 1; c < 256; c++) {
                 const char bad[] = { 'a', (char)c, '"', '\\', (char)0xc3, (char)c, 0 };
                 Diag d = {};
@@ -93,7 +93,7 @@ TEST(sarif_names_files_as_uris) {
         ASSERT_STREQ(uri_of("./"), ".");
 }
 
-TEST(sarif_of_whatever_bytes_is_json_and_names_each_rule_once) {
+TEST(sarif_with_any_bytes_is_json_and_has_each_rule_once) {
         Diag d = {};
         for (int c = 1; c < 256; c++) {
                 const char bad[] = { 'a', (char)c, '"', '\\', (char)0xc3, (char)c, 0 };

@@ -6,7 +6,7 @@
 
 #define NODES 10000u
 
-TEST(all_are_ready_in_two_minutes_with_three_requests_each) {
+TEST(all_nodes_are_ready_in_two_minutes_with_three_requests_each) {
         FleetResult r = fleet_boot(fleet_ours, NODES, NULL);
         ASSERT_EQ(r.ready[0], NODES);
         ASSERT_EQ(r.lost, 0);
@@ -14,21 +14,21 @@ TEST(all_are_ready_in_two_minutes_with_three_requests_each) {
         ASSERT_TRUE(r.most <= 6);
 }
 
-/* Every answer is a name that no node had to assume. */
-TEST(no_answer_is_left) {
+/* With each answer of EC2 a node has a name that it need not assume. */
+TEST(nodes_use_all_answers_of_ec2) {
         FleetResult r = fleet_boot(fleet_ours, NODES, NULL);
         size_t answers = (size_t)(BUCKET + REFILL * (double)SPREAD / USEC_PER_SEC);
         ASSERT_TRUE(NODES - r.assumed >= answers);
 }
 
-TEST(a_few_nodes_assume_nothing) {
+TEST(a_thousand_nodes_assume_no_name) {
         FleetResult r = fleet_boot(fleet_ours, 1000, NULL);
         ASSERT_EQ(r.assumed + r.lost, 0);
         ASSERT_EQ(r.requests, 1000);
 }
 
 /* A node that waits for EC2 waits for ten thousand answers; there are 2500 in two minutes. */
-TEST(all_that_wait_for_ec2_have_their_name_in_the_end) {
+TEST(all_nodes_that_wait_for_ec2_get_their_name) {
         FleetResult r = fleet_boot(fleet_strict, NODES, NULL);
         ASSERT_EQ(r.lost, 0);
         ASSERT_TRUE(r.ready[0] > NODES * 24UL / 100);
@@ -58,8 +58,8 @@ TEST(a_thousand_nodes_stay_below_every_quota) {
         ASSERT_EQ(r.pulled[0], 4000);
 }
 
-/* Twice a node: kubelet has a cache of its own. */
-TEST(all_get_a_login_at_once) {
+/* Two logins a node: kubelet has its own cache. */
+TEST(no_login_of_a_node_is_refused) {
         FleetResult r = fleet_boot(fleet_ours, NODES, &one);
         ASSERT_EQ(fleet_sum(r.refused[FLEET_TOKENS]), 0);
         ASSERT_EQ(fleet_sum(r.asked[FLEET_TOKENS]), 2UL * NODES);
@@ -76,7 +76,7 @@ TEST(the_first_pods_come_soon_beside_too_many_pulls) {
         ASSERT_TRUE(r.pulled[2] > NODES * 90UL / 100);
 }
 
-TEST(four_images_take_longer_and_come_too) {
+TEST(four_images_take_longer_but_arrive) {
         FleetResult r = fleet_boot(fleet_ours, NODES, &four);
         ASSERT_TRUE(r.pods[1] > NODES * 90UL / 100);
         ASSERT_EQ(r.pods[2], NODES);

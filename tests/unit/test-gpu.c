@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tables that say what GPU machines are, against each other; and what of detection reads no machine. tests/check/census.sh takes whole
- * machines apart. */
+ * The tables of GPU machines, compared with each other, and those parts of detection that read no machine.
+ * tests/check/census.sh takes whole machines apart. */
 #include "host/detect.h"
 #include "health/health.h"
 #include "host/tables.h"
@@ -31,7 +31,7 @@ TEST(models_are_sorted_and_found) {
         ASSERT_TRUE(!gpu_model_find(0) && !gpu_model_find(0x2331) && !gpu_model_find(0xffff));
 }
 
-TEST(what_is_known_of_models) {
+TEST(models_have_their_properties) {
         ASSERT_STREQ(gpu_model_find(0x2330)->name, "h100");
         ASSERT_EQ(gpu_model_find(0x20b0)->switches, 6);
         ASSERT_EQ(gpu_model_find(0x2335)->switches, 4);
@@ -42,8 +42,8 @@ TEST(what_is_known_of_models) {
         ASSERT_TRUE(!*gpu_model_find(0x27b8)->mig && *gpu_model_find(0x2bb5)->mig);
 }
 
-/* A word that is neither a GPU nor a feature would never hold. */
-TEST(requirements_are_about_what_there_is) {
+/* A word that is neither a GPU nor a feature would never match. */
+TEST(requirements_name_known_gpus_and_features) {
         static const char *const features[] = { "cdi", "cdmm", "cdmm-auto", "compute-domains", "driver", "efa", "mig", NULL };
         for (const Requirement *r = requirements; r < requirements + n_requirements; r++) {
                 for (const char *rest = r->what; *rest;) {
@@ -53,7 +53,7 @@ TEST(requirements_are_about_what_there_is) {
                                 FAIL("%s: no such GPU or feature", word);
                 }
                 ASSERT_TRUE(!*r->from || version_compare(r->from, r->before) < 0);
-                /* another version of the driver decides those of its parts, and only those */
+                /* parts of the driver, and only they, need the version of the driver */
                 ASSERT_EQ(r->component >= COMPONENT_FABRICMANAGER, streq(r->before, "=driver"));
                 ASSERT_EQ(streq(r->what, "driver"), streq(r->before, "=driver"));
                 for (const Requirement *other = requirements; other < r; other++)
@@ -64,7 +64,7 @@ TEST(requirements_are_about_what_there_is) {
         ASSERT_TRUE(!requirement_find("t4", COMPONENT_DRIVER) && !requirement_find("h100", COMPONENT_KERNEL));
 }
 
-/* Up to the digits that are there; a version that stops before them may be a good one. */
+/* A version is compared as far as its digits go; one that is too short to decide passes. */
 TEST(versions_that_miss_a_requirement) {
         static const struct { const char *what, *version; Component component; bool misses; } cases[] = {
                 { "cdmm", "580.65.05", COMPONENT_DRIVER, true }, { "cdmm", "580.65.06", COMPONENT_DRIVER, false }, { "cdmm", "595.45.04", COMPONENT_DRIVER, false },
@@ -77,7 +77,7 @@ TEST(versions_that_miss_a_requirement) {
                         FAIL("%s, %s", cases[i].what, cases[i].version);
 }
 
-TEST(what_can_be_divided_has_profiles) {
+TEST(models_with_mig_have_profiles) {
         for (const GpuModel *m = gpu_models; m < gpu_models + n_gpu_models; m++) {
                 size_t n = 0;
                 if (*m->mig && !mig_profiles_of(m->mig, &n))
@@ -85,7 +85,7 @@ TEST(what_can_be_divided_has_profiles) {
         }
 }
 
-/* 0x31c2 and 0x31c3: each of them is in the table, and its board is what the type has. */
+/* A type may have several, such as 0x31c2 and 0x31c3: each is in the table, with the board of the type. */
 TEST(every_gpu_of_an_instance_type_has_a_model) {
         size_t n = n_instance_types;
         const InstanceType *all = instance_types;
@@ -130,20 +130,20 @@ TEST(layouts_have_as_many_devices_as_their_types) {
         }
 }
 
-TEST(class_words) {
+TEST(classes_have_words) {
         for (int i = GPU_CLASS_NONE; i <= GPU_CLASS_SINGLE; i++)
                 ASSERT_EQ(gpu_class_from_string(gpu_class_to_string((GpuClass)i)), i);
         ASSERT_EQ(gpu_class_from_string("pcie"), _GPU_CLASS_INVALID);
 }
 
-TEST(what_a_gpu_is) {
+TEST(gpus_switches_and_efas_are_known_by_their_pci_ids) {
         static const struct { PciDevice device; bool gpu, nvswitch, efa; } cases[] = {
                 { { .vendor = 0x10de, .device = 0x2330, .class = 0x030200 }, true, false, false },
                 { { .vendor = 0x10de, .device = 0x1eb8, .class = 0x030000 }, true, false, false },
                 { { .vendor = 0x10de, .device = 0x1af1, .class = 0x068000 }, false, true, false },
-                { { .vendor = 0x10de, .device = 0x22ba, .class = 0x040300 }, false, false, false },     /* its audio */
-                { { .vendor = 0x10de, .device = 0x22b1, .class = 0x060400 }, false, false, false },     /* Grace's root port */
-                { { .vendor = 0x1d0f, .device = 0x1111, .class = 0x030000 }, false, false, false },     /* EC2's VGA */
+                { { .vendor = 0x10de, .device = 0x22ba, .class = 0x040300 }, false, false, false },     /* the audio of a GPU */
+                { { .vendor = 0x10de, .device = 0x22b1, .class = 0x060400 }, false, false, false },     /* root port of Grace */
+                { { .vendor = 0x1d0f, .device = 0x1111, .class = 0x030000 }, false, false, false },     /* VGA of EC2 */
                 { { .vendor = 0x1d0f, .device = 0xefa4, .class = 0x020000 }, false, false, true },
                 { { .vendor = 0x1d0f, .device = 0xec20, .class = 0x020000 }, false, false, false },
                 { { .vendor = 0x10de, .device = 0xefa1, .class = 0x020000 }, false, false, false },
@@ -163,7 +163,7 @@ static void write_vpd(const char *dir, const void *data, size_t size) {
         ASSERT_TRUE(root_replace(root, "/sys/bus/pci/devices/0000:73:00.0/vpd", data, size, 0644) >= 0);
 }
 
-TEST(a_word_of_vital_product_data) {
+TEST(vital_product_data_is_searched_for_a_word) {
         char dir[] = P_tmpdir "/test-gpu-XXXXXX", data[200] = "";
         _cleanup_(root_freep) Root *root = NULL;
         ASSERT_TRUE(mkdtemp(dir));

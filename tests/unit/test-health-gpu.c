@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Answers of the library about sick GPUs → words, sentences, and the fate of the node. */
+ * Answers of NVML about faulty GPUs → codes, messages, and the verdict for the node. */
 #include "health/health.h"
 
 #include "fake-nvml.h"
 
 #define ALL_LOOKS ((1U << _HEALTH_LOOK_MAX) - 1)
 
-/* "0000:20:00.0 nvlink-down; 0000:20:00.0 off-the-bus!": ! stands behind what is unusable */
+/* "0000:20:00.0 nvlink-down; 0000:20:00.0 off-the-bus!": ! marks an unusable GPU */
 static char *words_of(const Findings *f) {
         Text t = {};
         for (size_t i = 0; i < f->n; i++)
@@ -26,7 +26,7 @@ static Findings look(const char *script, unsigned looks, unsigned nvlinks, bool 
         return f;
 }
 
-/* Two H100, of which the second is as the script's other lines say. */
+/* Two H100; the other lines of the script are about the second. */
 #define FINDS(lines, wanted) ({                                                                                 \
         _cleanup_(findings_done) Findings _f = look("gpus 2\n" lines, ALL_LOOKS, 18, true);                     \
         _free_ char *_words = words_of(&_f);                                                          \
@@ -37,7 +37,7 @@ static Findings look(const char *script, unsigned looks, unsigned nvlinks, bool 
         ASSERT_CONTAINS(_f.items[0].text, words); })
 #define SECOND "0000:20:00.0 "
 
-TEST(well) {
+TEST(healthy_gpus_have_no_findings) {
         FINDS("", "");
         FINDS("health all 0x1aaa 1\n", "");     /* each flag says explicitly that all is well, and a partition is assigned */
         FINDS("health all 0 0\n", "");          /* nothing is known */
@@ -70,15 +70,15 @@ TEST(fabric_summary) {
         FINDS("health 1 0xaa 3\n", SECOND "fabric-limited");
         FINDS("health 1 0 4\n", "");
         FINDS("health 1 0 2\nerror nvmlDeviceGetGpuFabricInfoV3 25\n", "");
-        FINDS("fabric all in-progress\nhealth 1 0 2\n", "");            /* it is told of a fabric that is complete */
+        FINDS("fabric all in-progress\nhealth 1 0 2\n", "");            /* only a complete fabric has a summary */
 }
 
-TEST(a_fabric_that_does_not_count) {
+TEST(a_fabric_that_is_not_checked_has_no_findings) {
         _cleanup_(findings_done) Findings f = look("gpus 2\nhealth all 0x555 2\n", ALL_LOOKS, 18, false);
         ASSERT_EQ(f.n, 0);
 }
 
-/* As in the kernel log. */
+/* The first two findings are as from the kernel log. */
 static Findings look_after(const char *script) {
         MACHINE(m, script);
         NvmlGpus gpus = {};
@@ -96,9 +96,9 @@ static Findings look_after(const char *script) {
         _free_ char *_words = words_of(&_f);                                                          \
         ASSERT_STREQ(_words, wanted); })
 
-TEST(what_the_driver_wants_now_outweighs_the_log) {
+TEST(the_recovery_action_of_the_driver_outweighs_the_log) {
         AFTER_LOG("", "0000:10:00.0 xid;  sxid!");
-        AFTER_LOG("recovery none\n", "0000:10:00.0 xid!;  sxid!");     /* a driver that does not tell */
+        AFTER_LOG("recovery none\n", "0000:10:00.0 xid!;  sxid!");     /* a driver without recovery actions */
         AFTER_LOG("recovery 0 1\n", "0000:10:00.0 xid!;  sxid!; 0000:10:00.0 gpu-reset!");
         _cleanup_(findings_done) Findings f = look_after("gpus 1\n");
         ASSERT_STREQ(f.items[0].text, "it was not well. The driver asks for no action now; replace the instance if this happens again");
@@ -123,7 +123,7 @@ TEST(recovery_actions) {
         FINDS("recovery 1 2\nerror nvmlDeviceGetFieldValues 3\n", "");
 }
 
-TEST(memory) {
+TEST(memory_errors) {
         FINDS("rows 1 pending\n", SECOND "row-remap-pending");
         FINDS("rows 1 failed\n", SECOND "row-remap-failed");
         FINDS("rows 1 pending\nrows 1 failed\n", SECOND "row-remap-pending; " SECOND "row-remap-failed");
@@ -141,7 +141,7 @@ TEST(nvlinks) {
         SAYS("links 1 4\n", "1 of its 18 NVLinks is down (4): ");
         SAYS("links 1 0,4,17\n", "3 of its 18 NVLinks are down (0, 4, 17): ");
         FINDS("links-need /nowhere\n", "0000:10:00.0 nvlink-down; " SECOND "nvlink-down");
-        FINDS("links 1 4\nerror nvmlDeviceGetNvLinkState 3\n", "");     /* not told is not down */
+        FINDS("links 1 4\nerror nvmlDeviceGetNvLinkState 3\n", "");     /* an unknown state is not down */
         _cleanup_(findings_done) Findings f = look("gpus 1\nlinks all all\n", ALL_LOOKS, 0, false);
         ASSERT_EQ(f.n, 0);              /* one H100 of a p5.4xlarge: its links lead nowhere */
 }
@@ -163,7 +163,7 @@ TEST(nvlinks_in_mig_mode) {
         ASSERT_CONTAINS(f.items[0].text, "1 of its 12 NVLinks is down (3)");
 }
 
-TEST(clocks) {
+TEST(reasons_of_slow_clocks) {
         FINDS("reasons 1 0x40\n", SECOND "hw-thermal-slowdown");
         FINDS("reasons 1 0x80\n", SECOND "hw-power-brake-slowdown");
         FINDS("reasons 1 0x20\n", SECOND "sw-thermal-slowdown");
@@ -177,7 +177,7 @@ TEST(clocks) {
         FINDS("reasons 1 0x8\nerror nvmlDeviceGetCurrentClocksEventReasons 3\n", "");
 }
 
-TEST(lost) {
+TEST(a_lost_gpu_has_only_that_finding) {
         FINDS("recovery 1 2\nerror nvmlDeviceGetFieldValues 15 1\necc 1 2\n", SECOND "off-the-bus!");
         FINDS("error nvmlDeviceGetRemappedRows 15 1\necc 1 2\nlinks 1 4\n", SECOND "off-the-bus!");
         FINDS("error nvmlDeviceGetNvLinkState 15 1\nreasons 1 0x40\n", SECOND "off-the-bus!");
@@ -186,7 +186,7 @@ TEST(lost) {
         FINDS("error nvmlDeviceGetTotalEccErrors 4 1\nerror nvmlDeviceGetRemappedRows 999 1\n", "");
 }
 
-TEST(only_what_is_asked_for) {
+TEST(only_the_given_looks_are_done) {
         static const char script[] = "gpus 1\nhealth 0 1 2\nrecovery 0 1\necc 0 1\nlinks 0 1\nreasons 0 0x40\n";
         static const struct { HealthLook look; const char *word; } looks[] = {
                 { HEALTH_LOOK_FABRIC, "0000:10:00.0 fabric-bandwidth" },
@@ -207,7 +207,7 @@ static void note(void *userdata, const char *gpu, const char *what) {
         text_add(userdata, "%s: %s\n", gpu, what);
 }
 
-TEST(what_it_is_at) {
+TEST(each_look_announces_its_gpu_and_subject) {
         MACHINE(m, "gpus 2\n");
         NvmlGpus gpus = {};
         NvmlTrouble trouble = {};
@@ -247,7 +247,7 @@ static void assert_found(const Machine *m, const char *text) {
         ASSERT_STREQ(a, b);
 }
 
-TEST(a_machine_that_is_well) {
+TEST(a_healthy_machine_passes) {
         CHECK(m, HEALTH_REQUIRE, "");
         ASSERT_EQ(health_work(&m.work), 0);
         ASSERT_EQ(m.work.warnings.n, 0);
@@ -256,7 +256,7 @@ TEST(a_machine_that_is_well) {
         ASSERT_EQ(json_array_size(json_object_get(m.work.found, "looks")), 5);
 }
 
-TEST(one_that_is_not_is_told_of) {
+TEST(findings_are_warnings_if_health_is_warn) {
         CHECK(m, HEALTH_WARN, "links 1 4\nreasons 1 0x40\n");
         ASSERT_EQ(health_work(&m.work), 0);
         ASSERT_EQ(m.work.warnings.n, 2);
@@ -272,7 +272,7 @@ TEST(one_that_is_not_is_told_of) {
         ASSERT_EQ(json_array_size(json_object_get(gpu, "health")), 2);
 }
 
-TEST(required) {
+TEST(findings_are_an_error_if_health_is_require) {
         CHECK(m, HEALTH_REQUIRE, "links 1 4\nreasons 1 0x40\necc 0 1\n");
         ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "GPU 0 (0000:10:00.0): 1 uncorrectable memory error");
         ASSERT_CONTAINS(m.work.text, " (and 2 more)");
@@ -280,13 +280,13 @@ TEST(required) {
         ASSERT_EQ(json_array_size(json_object_get(m.work.found, "findings")), 3);
 }
 
-/* A100 under a fabric manager that still trains: twelve links are asked for in a look. */
-TEST(links_that_are_being_trained) {
+/* A100 while fabric manager trains the links: each look asks for twelve of them. */
+TEST(links_in_training_are_awaited) {
         CHECK(m, HEALTH_REQUIRE, "model a100-40\nlinks 1 4 20x\n");
         m.action.device.nvlinks = 12;
         m.action.device.parameters = strv_copy((char *[]){ (char *)"nvlink", NULL });
         ASSERT_EQ(health_work(&m.work), 0);
-        ASSERT_EQ(calls_of(&m, "nvmlDeviceGetNvLinkState", 1), 4 * 12);         /* the last one is that which counts */
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceGetNvLinkState", 1), 4 * 12);         /* the last look counts */
         machine_says(&m, "gpus 2\nmodel a100-40\nlinks 1 4\n");
         m.work.deadline_usec = now_usec() + USEC_PER_SEC;
         ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "1 of its 12 NVLinks is down (4)");
@@ -294,10 +294,10 @@ TEST(links_that_are_being_trained) {
         m.action.device.parameters = NULL;
 }
 
-TEST(unusable_is_a_failure_in_any_case) {
+TEST(an_unusable_gpu_is_an_error_in_any_case) {
         CHECK(m, HEALTH_WARN, "links 0 4\nrecovery 1 2\n");
         ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "GPU 1 (0000:20:00.0): the driver says: reboot the node");
-        ASSERT_TRUE(!strstr(m.work.text, "more"));      /* of what the node fails for */
+        ASSERT_TRUE(!strstr(m.work.text, "more"));      /* only one finding is a failure */
         ASSERT_EQ(m.work.warnings.n, 2);
 
         _cleanup_(root_freep) Root *host = NULL;        /* and the whole task fails, though it is lenient */
@@ -318,8 +318,8 @@ static void assert_reason(const Machine *m, size_t i, const char *word, const ch
         ASSERT_STREQ(json_get_text(one, "reason"), reason);
 }
 
-/* cluster.repairCondition: words of EKS for what the vendor calls unusable, and for nothing else */
-TEST(reasons_of_a_repair) {
+/* cluster.repairCondition: words of EKS, only for GPUs that the vendor calls unusable */
+TEST(reasons_of_the_repair_condition) {
         static const char log[] = "4,900,7,-;NVRM: Xid (PCI:0000:10:00): 63, Row Remapper\n"
                                   "4,901,8,-;NVRM: Xid (PCI:0000:10:00): 119, Timeout\n"
                                   "4,902,9,-;NVRM: Xid (PCI:0000:20:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 09\n";
@@ -350,7 +350,7 @@ TEST(reasons_of_a_repair) {
         ASSERT_STREQ(reason, "NvidiaXID79Error");
 }
 
-TEST(a_gpu_that_the_library_does_not_even_open) {
+TEST(a_gpu_that_nvml_cannot_open_is_a_finding) {
         CHECK(m, HEALTH_WARN, "error nvmlDeviceGetHandleByIndex 15 1\n");
         ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "of GPU 1 of 2: GPU is lost (15)");
         ASSERT_STREQ(m.work.warnings.items[0].code, "off-the-bus");
@@ -368,14 +368,14 @@ TEST(a_gpu_that_the_library_does_not_even_open) {
         ASSERT_STREQ(json_string_value(json_array_get(json_object_get(one, "health"), 0)), "off-the-bus");
 }
 
-TEST(no_answer_is_no_finding) {
+TEST(an_error_of_nvml_is_not_a_finding) {
         CHECK(m, HEALTH_WARN, "error nvmlInit 18\n");
         ASSERT_FAILS(health_work(&m.work), CAUSE_NVML, "Driver/library version mismatch");
         assert_found(&m, "{\"complete\": false, \"findings\": [], \"gpus\": []}");
         assert_only_warns(&m, ACTION_CHECK_HEALTH, "health", "Driver/library version mismatch");
 }
 
-TEST(one_that_never_answers) {
+TEST(a_gpu_that_hangs_is_a_warning_with_the_findings_so_far) {
         CHECK(m, HEALTH_WARN, "ecc 0 1\nhang nvmlDeviceGetNvLinkState 1\n");
         assert_only_warns(&m, ACTION_CHECK_HEALTH, "health", "NVML did not answer when asked for the state of the NVLinks of GPU 1 (0000:20:00.0); "
                           "also: GPU 0 (0000:10:00.0): 1 uncorrectable memory error");
@@ -384,8 +384,8 @@ TEST(one_that_never_answers) {
         ASSERT_STREQ(json_get_text(json_array_get(findings, 0), "word"), "ecc-uncorrected");
 }
 
-/* A sick part hangs: the findings so far stay true. */
-TEST(unusable_and_then_silent) {
+/* A faulty GPU hangs: the findings so far still count. */
+TEST(an_unusable_gpu_is_an_error_if_another_hangs) {
         CHECK(m, HEALTH_WARN, "ecc 0 1\nrecovery 0 2\nhang nvmlDeviceGetRemappedRows 1\n");
         _cleanup_(root_freep) Root *host = NULL;
         _cleanup_(results_done) Results results = {};

@@ -19,7 +19,7 @@ static void machine_done(Machine *m) {
 }
 #define MACHINE(name) _cleanup_(machine_done) Machine name; machine_init(&name)
 
-/* "WORD ADDRESS" of each, a line each, an exclamation mark behind what makes a GPU unusable. */
+/* A line "WORD ADDRESS" for each finding, with an exclamation mark if it makes a GPU unusable. */
 static const char *found(Machine *m) {
         Text t = {};
         for (size_t i = 0; i < m->findings.n; i++)
@@ -58,7 +58,7 @@ static void device(Machine *m, const char *directory, const char *id, const char
 static char g0[] = "0000:53:00.0", g1[] = "0000:64:00.0", g2[] = "0000:75:00.0", g3[] = "0000:86:00.0";
 static char *all[] = { g0, g1, g2, g3, NULL };
 #define H100(m, address, speed, width) device(m, DEVICES address, "10DE:2330", speed, width, "32.0 GT/s PCIe\n", "16\n")
-/* Four, of which the second is another. */
+/* Four GPUs, of which the second has this link. */
 static void h100s(Machine *m, const char *speed, const char *width) {
         H100(m, "0000:53:00.0", "32.0 GT/s PCIe\n", "16\n");
         H100(m, "0000:64:00.0", speed, width);
@@ -73,7 +73,7 @@ static const char *pcie(Machine *m, const char *kind) {
 }
 #define ASSERT_PCIE(m, want) ({ pcie(m, "GPU"); ASSERT_STREQ(found(m), want); })
 
-TEST(links_that_are_as_they_were_built) {
+TEST(links_as_they_were_built_have_no_findings) {
         MACHINE(m);
         h100s(&m, "32.0 GT/s PCIe\n", "16\n");
         ASSERT_PCIE(&m, "");
@@ -85,7 +85,7 @@ TEST(links_that_are_as_they_were_built) {
         ASSERT_PCIE(&slow, "");
 }
 
-TEST(links_that_say_nothing) {
+TEST(links_with_unknown_values_have_no_findings) {
         static const char *const nothing[][2] = { { "Unknown\n", "0\n" }, { "Unknown\n", "255\n" }, { "Unknown speed\n", "63\n" }, { "\n", "\n" }, { "-1\n", "-1\n" } };
         for (size_t i = 0; i < ARRAY_SIZE(nothing); i++) {
                 MACHINE(m);
@@ -98,7 +98,7 @@ TEST(links_that_say_nothing) {
         ASSERT_PCIE(&none, "");
 }
 
-TEST(siblings_tell_what_a_link_should_be) {
+TEST(a_link_is_compared_with_those_of_its_model) {
         MACHINE(m);
         h100s(&m, "16.0 GT/s PCIe\n", "8\n");
         ASSERT_CONTAINS(pcie(&m, "GPU"), "the PCIe link of this GPU uses 8 lanes, but most others of its model 16;");
@@ -106,7 +106,7 @@ TEST(siblings_tell_what_a_link_should_be) {
         ASSERT_STREQ(found(&m), "pcie-width 0000:64:00.0\npcie-speed 0000:64:00.0");
 }
 
-TEST(others_are_no_siblings) {
+TEST(links_of_other_models_or_kinds_are_not_compared) {
         MACHINE(m);                     /* another model; and two of each kind are two kinds of cards */
         h100s(&m, "32.0 GT/s PCIe\n", "16\n");
         device(&m, DEVICES "0000:64:00.0", "10DE:2335", "8.0 GT/s PCIe\n", "4\n", NULL, NULL);
@@ -124,7 +124,7 @@ static void behind_port(Machine *m, size_t i, const char *port_speed, const char
         box_link(&m->box, link, to);
 }
 
-TEST(a_port_that_has_less_than_its_gpu) {
+TEST(the_port_of_a_gpu_limits_its_link) {
         MACHINE(m);
         behind_port(&m, 0, "16.0 GT/s PCIe\n", "8\n", "16.0 GT/s PCIe\n", "8\n");       /* as it was built */
         behind_port(&m, 1, "16.0 GT/s PCIe\n", "8\n", "16.0 GT/s PCIe\n", "4\n");
@@ -134,7 +134,7 @@ TEST(a_port_that_has_less_than_its_gpu) {
         ASSERT_STREQ(found(&m), "pcie-width 0000:64:00.0");
 }
 
-TEST(a_slow_link_behind_a_port_that_has_less) {
+TEST(a_slow_port_explains_a_slow_link) {
         MACHINE(m);                     /* three of four are faster, for their ports are */
         behind_port(&m, 0, "16.0 GT/s PCIe\n", "16\n", "16.0 GT/s PCIe\n", "16\n");
         for (size_t i = 1; i < 4; i++)
@@ -142,7 +142,7 @@ TEST(a_slow_link_behind_a_port_that_has_less) {
         ASSERT_PCIE(&m, "");
 }
 
-TEST(a_gpu_that_rests) {
+TEST(an_idle_gpu_may_have_a_slow_link) {
         MACHINE(m);                     /* an L4 in P8 beside some that work: no fault; at 8 GT/s none rests */
         for (size_t i = 0; i < 4; i++) {
                 _free_ char *path = xasprintf(DEVICES "%s", all[i]);
@@ -153,7 +153,7 @@ TEST(a_gpu_that_rests) {
         ASSERT_PCIE(&m, "pcie-speed 0000:53:00.0");
 }
 
-TEST(an_h100_never_rests_there) {
+TEST(an_idle_h100_has_a_fast_link) {
         MACHINE(m);
         h100s(&m, "2.5 GT/s PCIe\n", "16\n");
         ASSERT_CONTAINS(pcie(&m, "GPU"), "at 2.5 GT/s");
@@ -172,10 +172,10 @@ static void rdma_device(Machine *m, const char *name, const char *address, const
                 put(&m->box, path, state);
 }
 
-TEST(ports_of_efa) {
+TEST(ports_of_efa_must_be_active) {
         MACHINE(m);
         health_efa_ports(m.box.root, efas, &m.findings);
-        ASSERT_STREQ(found(&m), "");    /* no RDMA subsystem: others say that */
+        ASSERT_STREQ(found(&m), "");    /* no RDMA subsystem: other checks report it */
         rdma_device(&m, "mlx5_0", "0000:aa:00.0", "1: DOWN\n");
         rdma_device(&m, "rdmap83s0", g0, "4: ACTIVE\n");
         rdma_device(&m, "rdmap100s0", g1, "1: DOWN\n");
@@ -244,7 +244,7 @@ TEST(gpudirect_by_the_efa_driver) {
         assert_gpudirect(&m, true, "yes, by the EFA driver with that of NVIDIA", "");
 }
 
-TEST(no_gpudirect_where_it_belongs) {
+TEST(missing_gpudirect_is_a_finding_on_gpus_with_hbm) {
         MACHINE(m);
         node(&m, OPEN, "5.10.240-238.959.amzn2.x86_64\n", "10DE:20B0");
         put(&m.box, "/sys/module/nvidia_peermem/initstate", "live\n");
@@ -256,7 +256,7 @@ TEST(no_gpudirect_where_it_belongs) {
         ASSERT_STREQ(found(&m), "peer-memory ");
 }
 
-TEST(gpudirect_belongs_to_each_generation_with_hbm) {
+TEST(gpudirect_is_expected_of_each_generation_with_hbm) {
         static const char *const ids[] = { "10DE:20B0", "10DE:2330", "10DE:2901", "10DE:3182" };       /* A100, H100, B200, B300 */
         for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
                 MACHINE(m);
@@ -269,7 +269,7 @@ TEST(gpudirect_belongs_to_each_generation_with_hbm) {
         }
 }
 
-TEST(no_gpudirect_where_none_is_expected) {
+TEST(missing_gpudirect_is_not_a_finding_on_other_gpus) {
         MACHINE(m);                     /* an A10G, whose AMI takes the proprietary module */
         node(&m, CLOSED, "6.1.140-154.222.amzn2023.x86_64\n", "10DE:2237");
         _free_ char *is = health_gpudirect(m.box.root, true, false, false, &m.findings);
@@ -277,7 +277,7 @@ TEST(no_gpudirect_where_none_is_expected) {
         ASSERT_STREQ(found(&m), "");
 }
 
-/* Each part by a table of its own: 'y' it is there, 'n' it is not, '?' not to be seen. */
+/* Each part has its own table: 'y' it is there, 'n' it is missing, '?' unknown. */
 typedef struct Part { const char *is; char here, efa; const char *says; } Part;
 static const Part kernels[] = {         /* efa: that of the kernel; with base pages of 4 and of 64 KiB */
         { "4.14.355-277.643.amzn2.x86_64\n",   'n', 'n', "this kernel has no dma-buf" },
@@ -317,7 +317,7 @@ static const Part options[] = {
         { NULL,                                                  '?', 0, "params does not show " TOPO },
         { "",                                                    '?', 0, "params does not show " TOPO },
         { "EnableMSI: 1\n" TOPO "2: 1\nNo" TOPO ": 1\n",          '?', 0, "params does not show " TOPO },
-        { "{\"version\": 2, \"" TOPO "\": 1}\n",                   '?', 0, "params does not show " TOPO },  /* of a driver to come */
+        { "{\"version\": 2, \"" TOPO "\": 1}\n",                   '?', 0, "params does not show " TOPO },  /* of a future driver */
 };
 static const Part providers[] = {
         { NULL, 'n', 0, NULL }, { "\n", 'n', 0, NULL }, { "NEURON\n", 'n', 0, NULL }, { "NVIDIA\n", 'y', 0, "the EFA driver with that of NVIDIA" },
@@ -331,7 +331,7 @@ static void put_or_not(Machine *m, const char *path, const char *content) {
                 put(&m->box, path, content);
 }
 
-/* dma-buf needs all parts; the other way is none on a tray, and needs none of them elsewhere. */
+/* dma-buf needs all parts. The EFA driver is another way, without them, but not on a tray. */
 static void judge(Machine *m, bool tray, const Part *kernel, const Part *flavour, const Part *driver, const Part *option, const Part *provider) {
         char efa = driver->is ? driver->here : kernel->efa;
         const struct { char here; const char *says; } needed[] = {
@@ -366,7 +366,7 @@ static void judge(Machine *m, bool tray, const Part *kernel, const Part *flavour
         }
 }
 
-TEST(gpudirect_with_all_that_it_needs_or_not) {
+TEST(gpudirect_with_each_combination_of_parts) {
         MACHINE(m);
         node(&m, OPEN, "6.12.40\n", "10DE:2941");
         unsigned n = 0;
@@ -390,7 +390,7 @@ TEST(gpudirect_with_all_that_it_needs_or_not) {
         ASSERT_EQ(n, ARRAY_SIZE(kernels) * ARRAY_SIZE(flavours) * ARRAY_SIZE(efa_drivers) * ARRAY_SIZE(options) * ARRAY_SIZE(providers));
 }
 
-/* gpuDirect: on also fails where there is nothing to judge. */
+/* gpuDirect: on also fails without a driver or an EFA device. */
 TEST(gpudirect_that_is_required) {
         MACHINE(m);
         static const char *const obstacles[] = { "the NVIDIA driver is not loaded", "this machine has no EFA device", "the EFA driver is not loaded" };
@@ -468,7 +468,7 @@ static const char *log_says(Machine *m, const char *log) {
 }
 #define ASSERT_LOG(m, log, want) ({ log_says(m, log); ASSERT_STREQ(found(m), want); })
 
-TEST(no_log) {
+TEST(a_missing_log_has_no_findings) {
         MACHINE(m);
         health_kernel_log(m.box.root, all, &m.findings);
         ASSERT_STREQ(found(&m), "");
@@ -489,7 +489,7 @@ TEST(xids_that_count_and_those_that_do_not) {
         ASSERT_LOG(&m, LOADED XID("1", "0008:01:00", "48, DBE"), "xid 0008:01:00.0");
 }
 
-TEST(xids_that_say_how_bad_they_are) {
+TEST(xids_with_a_severity) {
         MACHINE(m);
 #define SAW  "144, SAW_MVB Nonfatal XC0 i0 Link 0 (0x00000001 0x00000008)"
 #define DOWN "149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 09 (0x025525c6 0x00000000)"
@@ -497,12 +497,12 @@ TEST(xids_that_say_how_bad_they_are) {
         ASSERT_CONTAINS(log_says(&m, LOADED XID("1", "0000:64:00", DOWN)), "an NVLink error (NETIR) (Xid 149), at 0.000001 in dmesg. Reboot, since the GPU needs a reset before use");
         ASSERT_STREQ(found(&m), "xid 0000:64:00.0!");
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", DOWN) XID("2", "0000:64:00", "149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 09 (0x0)"), "xid 0000:64:00.0!");
-        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "149, x"), "xid 0000:64:00.0");           /* a driver that says none */
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "149, x"), "xid 0000:64:00.0");           /* a driver without a severity */
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "48, pid=1, name=a Fatal b, DBE"), "xid 0000:64:00.0");
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "48, pid=1, name=a Nonfatal b, DBE"), "xid 0000:64:00.0");
 }
 
-TEST(each_number_once_for_each_device) {
+TEST(each_xid_is_one_finding_for_each_device) {
         MACHINE(m);
         ASSERT_CONTAINS(log_says(&m, LOADED XID("1500000", "0000:64:00", "48, x") XID("2000000", "0000:64:00", "48, y") XID("2500000", "0000:64:00", "48, z")),
                         "(Xid 48), 3 times, first at 1.500000 in dmesg");
@@ -511,7 +511,7 @@ TEST(each_number_once_for_each_device) {
                    "xid 0000:64:00.0\nxid 0000:64:00.0\nxid 0000:75:00.0");
 }
 
-TEST(fallen_off_the_bus) {
+TEST(gpus_that_have_fallen_off_the_bus) {
         MACHINE(m);
         ASSERT_CONTAINS(log_says(&m, LOADED XID("7000001", "0000:53:00", "79, GPU has fallen off the bus.")
                                      "4,901,7000002,-;NVRM: GPU 0000:53:00.0: GPU has fallen off the bus.\n"),
@@ -528,8 +528,8 @@ TEST(fallen_off_the_bus) {
         ASSERT_LOG(&m, LOADED "4,901,7,-;NVRM: GPU at PCI:0000:64:00: GPU-0b11d014\n4,902,8,-;NVRM: GPU at 0000:64:00.0 has fallen off the bus.\n", "off-the-bus 0000:64:00.0!");
 }
 
-/* Its driver is asked afterwards: reboot or not is said once. */
-TEST(what_the_log_advises_is_taken_back) {
+/* nodestrap asks the driver afterwards, so the advice to reboot appears only once. */
+TEST(the_advice_of_the_log_is_withdrawn) {
         MACHINE(m);
         (void)log_says(&m, LOADED XID("7000001", "0000:53:00", "79, GPU has fallen off the bus."));
         findings_excuse(&m.findings, "0000:53:00.0");
@@ -552,8 +552,8 @@ TEST(gsp_time_outs) {
 #define SAID(rest) "3,902,8,-;NVRM: " rest "\n"
 #define REQUIRED   "nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from status @ kernel_channel.c:2874"
 
-/* As in the public logs that the table of forms names, and lines beside them that mean nothing. */
-TEST(lines_that_name_no_gpu) {
+/* Lines of the public logs that the table of forms names, and other lines, which mean nothing. */
+TEST(lines_without_a_gpu) {
         MACHINE(m);
         static const struct { const char *line, *want, *says; } lines[] = {
                 { SAID(REQUIRED), "reset-required ", "NVIDIA driver: a GPU takes no work before a reset, at 0.000008 in dmesg. The message names no GPU" },
@@ -589,8 +589,8 @@ TEST(lines_that_name_no_gpu) {
         }
 }
 
-/* The number comes with a GPU, the consequence without one. */
-TEST(lines_that_follow_from_one_with_a_gpu) {
+/* The Xid names a GPU, its consequence does not. */
+TEST(lines_that_follow_from_an_xid) {
         MACHINE(m);
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "95, Uncontained") SAID(REQUIRED), "xid 0000:64:00.0!");
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "63, Row Remapper") SAID(REQUIRED), "xid 0000:64:00.0\nreset-required ");
@@ -603,7 +603,7 @@ TEST(lines_that_follow_from_one_with_a_gpu) {
         ASSERT_CONTAINS(log_says(&m, LOADED SAID(REQUIRED) LOADED), "by a driver that was reloaded since");
 }
 
-TEST(sxids) {
+TEST(sxids_of_nvswitches) {
         MACHINE(m);
         ASSERT_CONTAINS(log_says(&m, LOADED "3,900,5,-;nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 28006, Non-fatal, Link 46 MC TS crumbstore MCTO (First)\n"
                                             "3,901,6,-;nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 28006, Severity 0 Engine instance 46 Sub-engine instance 00\n"
@@ -615,7 +615,7 @@ TEST(sxids) {
 }
 
 #define SXID(rest) "3,900,5,-;nvidia-nvswitch2: SXid (PCI:0000:c1:00.0): " rest "\n"
-TEST(sxids_of_machines_that_are_well) {
+TEST(sxids_of_healthy_machines_are_ignored) {
         MACHINE(m);
         ASSERT_LOG(&m, LOADED SXID("22013, Non-fatal, Link 47 Minion Link DLREQ interrupt") SXID("22013, Severity 0 Engine instance 47 Sub-engine instance 00")
                    SXID("22013, Data {0x0000002f, 0x0000002f, 0x00000000, 0x0000002f, 0x80000302}"), "");
@@ -624,7 +624,7 @@ TEST(sxids_of_machines_that_are_well) {
         ASSERT_LOG(&m, LOADED SXID("20012, Non-fatal, Link 03 Broken connection"), "sxid 0000:c1:00.0");
 }
 
-TEST(what_the_driver_could_not_start) {
+TEST(gpus_that_the_driver_could_not_start) {
         MACHINE(m);
         ASSERT_LOG(&m, LOADED "4,900,5,-;nvidia: probe of 0000:53:00.0 failed with error -1\n", "gpu-init 0000:53:00.0");
         ASSERT_LOG(&m, LOADED "4,900,5,-;nvidia 0000:53:00.0: probe with driver nvidia failed with error -1\n", "gpu-init 0000:53:00.0");
@@ -635,14 +635,14 @@ TEST(what_the_driver_could_not_start) {
         ASSERT_LOG(&m, LOADED "4,900,5,-;nvidia: probe of 0000:53:00.0 failed with error -1\n" LOADED, "");
 }
 
-TEST(a_driver_that_was_loaded_anew) {
+TEST(an_xid_counts_less_after_a_reload_of_the_driver) {
         MACHINE(m);
         ASSERT_CONTAINS(log_says(&m, LOADED XID("1", "0000:64:00", "95, Uncontained") LOADED), "by a driver that was reloaded since. Replace the instance if it happens again");
         ASSERT_STREQ(found(&m), "xid 0000:64:00.0");
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "95, Uncontained") LOADED XID("2", "0000:64:00", "95, Uncontained"), "xid 0000:64:00.0!");
 }
 
-TEST(what_the_driver_says_must_be_done) {
+TEST(recovery_actions_in_the_log) {
         MACHINE(m);
 #define RESET XID("2", "0000:64:00", "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)")
 #define WELL  XID("3", "0000:64:00", "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)")
@@ -653,14 +653,14 @@ TEST(what_the_driver_says_must_be_done) {
         ASSERT_LOG(&m, LOADED XID("2", "0000:64:00", "154, GPU recovery action changed from 0x0 (None) to 0x3 (Drain P2P)"), "xid 0000:64:00.0!");
 }
 
-TEST(only_what_the_kernel_wrote) {
+TEST(only_lines_of_the_kernel_count) {
         MACHINE(m);                     /* facility 3 belongs to daemons */
         ASSERT_LOG(&m, "30,9,5,-;NVRM: Xid (PCI:0000:64:00): 79, x\n", "");
         ASSERT_LOG(&m, " NVRM: Xid (PCI:0000:64:00): 79, x\nNVRM: Xid (PCI:0000:64:00): 79, x\n4;NVRM: Xid (PCI:0000:64:00): 79, x\n", "");
         ASSERT_LOG(&m, "4,9,5,-;audit: NVRM: Xid (PCI:0000:64:00): 79, x\n", "");
 }
 
-TEST(the_function_of_a_gpu_that_has_another) {
+TEST(a_gpu_may_have_another_pci_function) {
         MACHINE(m);
         static char other[] = "0000:64:00.1";
         char *gpus[] = { other, NULL }, log[] = XID("1", "0000:64:00", "48, x");
@@ -668,7 +668,7 @@ TEST(the_function_of_a_gpu_that_has_another) {
         ASSERT_STREQ(found(&m), "xid 0000:64:00.1");
 }
 
-TEST(a_flood_is_bounded) {
+TEST(a_flood_of_xids_is_bounded) {
         MACHINE(m);
         Text log = {};
         for (unsigned i = 0; i < 5000; i++)
@@ -679,8 +679,8 @@ TEST(a_flood_is_bounded) {
         findings_done(&m.findings);
 }
 
-/* The real kernel log, where it can be read: reading ends, and finds no GPUs that are not there. */
-TEST(this_machines_log) {
+/* The real kernel log, if it can be read: the read must end. */
+TEST(the_log_of_this_machine_can_be_read) {
         MACHINE(m);
         Root *host = NULL;
         ASSERT_OK(root_new("/", &host));

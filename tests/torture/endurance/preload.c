@@ -5,7 +5,7 @@
  *                           Each call of a clock takes the next one; the last one stays
  *   ENDURANCE_JUMPED=FILE   gets a line at the end of the process: how often the clock has jumped, there or back
  *   ENDURANCE_SPEED=N       sleeps end N times as early, and CLOCK_MONOTONIC is ahead by the time left out:
- *                           hours of retries end in seconds. Without effect on timerfd, as sd-event uses it */
+ *                           hours of retries end in seconds. It does not affect timerfd (sd-event). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE         /* lint passes it as the Makefile does */
 #endif
