@@ -100,7 +100,7 @@ for name, (verdict, broken) in sorted(rules.items()):
         result(valid == (verdict == "accept"), "the schema and nodestrap agree about case %s" % name, "%s by %s; the schema says %s" % (verdict, " ".join(sorted(broken)), "valid" if valid else "invalid"))
 result(compared >= 40, "the schema is compared on 40 cases or more (%d)" % compared, "too few: is the reader of cases broken?")
 
-# ---- what is shipped
+# ---- shipped examples
 strict = jsonschema.Draft202012Validator(json.loads(run("config", "schema", "--strict").stdout))
 for name in sorted(n for n in os.listdir(SHIPPED) if n.endswith(".userdata")):
     with open(os.path.join(SHIPPED, name), "rb") as f:
@@ -114,7 +114,7 @@ GOOD = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {"c
     "name": "c", "apiServerEndpoint": "https://e", "certificateAuthority": "Y2E=", "cidr": "10.100.0.0/16"}}}
 PROBES = [None, True, False, 0, 1, -1, 2.5, 10 ** 12, "", "x", "1", "true", "/mnt/x", "2Mi", "5m", "all", "raid0", "https://x:443/y", "10.0.0.0/8",
           [], [1], ["x"], [None], [[]], [{}], {}, {"x": 1}, {"x": {}}, {"x": []}]
-# Path → why the decoder knows more than a schema of one document can say: what it refuses there, the schema may accept.
+# Path → the reason why the decoder knows more than a schema of one document: the schema may accept values that the decoder refuses.
 DECODER_ONLY = {
     "spec.cluster.name": "needed in the merged whole", "spec.cluster.apiServerEndpoint": "needed in the merged whole",
     "spec.cluster.certificateAuthority": "needed, and base64", "spec.cluster.cidr": "needed, and an address",

@@ -572,10 +572,10 @@ TEST(the_next_run_prunes_files_of_a_failed_run) {
         ASSERT_TRUE(apply(&b) < 0);
         assert_file(&b, "/etc/new", "content\n");
         assert_file(&b, "/etc/theirs", "t");
-        PLAN_PRUNED(&b, PHASE_RUN, "/etc/a", NULL);          /* something else is asked for now */
+        PLAN_PRUNED(&b, PHASE_RUN, "/etc/a", NULL);          /* the plan has another file now */
         ASSERT_OK(apply(&b));
         assert_absent(&b, "/etc/new");
-        assert_file(&b, "/etc/theirs", "t");                    /* it was never ours */
+        assert_file(&b, "/etc/theirs", "t");                    /* nodestrap never wrote it */
         ASSERT_EQ(diag_count(&b.diag, true), 0);
         ASSERT_OK(root_read(b.root, MANIFEST_FILE, 1 << 20, &manifest, NULL));
         ASSERT_TRUE(!strstr(manifest, "intended") && !strstr(manifest, "theirs"));

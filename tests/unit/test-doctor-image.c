@@ -588,7 +588,7 @@ TEST(unit_that_is_not_enabled) {
         assert_check(&b, CHECK_FAILED, "unit-disabled", "nodestrap-run.service", "systemctl enable nodestrap-run.service");
         put(&b, "/etc/machine-id", "uninitialized\n", 0444);
         look(&b);
-        assert_check(&b, CHECK_FAILED, "unit-disabled", NULL, "systemctl enable");      /* no preset of ours does */
+        assert_check(&b, CHECK_FAILED, "unit-disabled", NULL, "systemctl enable");      /* no preset of nodestrap does */
         put_link(&b, "/etc/systemd/system/multi-user.target.wants/nodestrap-run.service", "/usr/lib/systemd/system/x");
         look(&b);
         assert_check(&b, CHECK_OK, "unit", NULL, NULL);

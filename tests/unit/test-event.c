@@ -370,7 +370,7 @@ TEST(failures_that_reboot_or_power_off) {
                 { { FAILURE_REBOOT, CAUSE_FABRIC, true, false, false, false }, FAILURE_HOLD },  /* by hand, or as nodeadm */
                 { { FAILURE_REBOOT, CAUSE_FABRIC, true, true, true, false }, FAILURE_HOLD },    /* the run phase tries again */
                 { { FAILURE_POWER_OFF, CAUSE_FABRIC, true, true, false, true }, FAILURE_HOLD }, /* pods may run */
-                { { FAILURE_REBOOT, CAUSE_GPU_MISSING, false, true, false, false }, FAILURE_HOLD },     /* more are asked for than the type can have */
+                { { FAILURE_REBOOT, CAUSE_GPU_MISSING, false, true, false, false }, FAILURE_HOLD },     /* the user wants more than the type can have */
                 { { FAILURE_REBOOT, CAUSE_DISK_ERROR, false, true, false, false }, FAILURE_REBOOT },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)

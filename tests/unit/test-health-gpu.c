@@ -173,7 +173,7 @@ TEST(reasons_of_slow_clocks) {
         FINDS("reasons 1 0x116\n", "");         /* power cap, application clocks, sync boost, display */
         FINDS("reasons 1 0x8 1x\n", "");        /* clocks that were just changed */
         FINDS("reasons 1 0x8 2x\n", "");
-        FINDS("reasons 1 0x8\nerror nvmlDeviceGetCurrentClocksEventReasons 13\n", SECOND "hw-slowdown");        /* asked by its older name */
+        FINDS("reasons 1 0x8\nerror nvmlDeviceGetCurrentClocksEventReasons 13\n", SECOND "hw-slowdown");        /* by the older name of the call */
         FINDS("reasons 1 0x8\nerror nvmlDeviceGetCurrentClocksEventReasons 3\n", "");
 }
 
@@ -363,7 +363,7 @@ TEST(a_gpu_that_nvml_cannot_open_is_a_finding) {
         machine_clear(&m);
         ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "GPU 1 (0000:20:00.0): NVIDIA driver: the GPU has fallen off the bus");
         const json_t *gpus = json_object_get(m.work.found, "gpus"), *one = json_array_get(gpus, 0);
-        ASSERT_EQ(json_array_size(gpus), 1);            /* the one that is known not to be well */
+        ASSERT_EQ(json_array_size(gpus), 1);            /* the GPU that is known to be faulty */
         ASSERT_EQ(json_integer_value(json_object_get(one, "index")), 1);
         ASSERT_STREQ(json_string_value(json_array_get(json_object_get(one, "health"), 0)), "off-the-bus");
 }
