@@ -104,7 +104,7 @@ if unshare -m true 2>/dev/null; then
         NODESTRAP_TEST_TRIES=1 NODESTRAP_TEST_CACHE=/proc/none "$tap" tests/flaky-4.sh >"$tmp/out" 2>&1; status=$?
         ok 'a test that fails without a writable cache is a failure' exits 1 '1 passed, 1 failed, 0 skipped'
         ok 'the runner says that the cache cannot be written' said "FAIL tests/flaky-4.sh \(exit 1, 2 planned, $took; /proc/none cannot be written\)"
-else skip 'the runner says that the disk is full' 'no mount namespaces here'; fi
+else ok 'the runner says that the disk is full # SKIP no mount namespaces here' true; fi
 
 # A file that changed since the last submission has no second try.
 commit() { git add -A && git -c user.name=t -c user.email=t@nodestrap.example -c commit.gpgsign=false commit -qm "$1"; }
@@ -161,9 +161,12 @@ for suite in one two; do NODESTRAP_TEST_PROOF=$PWD/proof NODESTRAP_TEST_SUITE=$s
 ok 'all suites of a proof write to one JSON file' eval '[ "$(facts proof/json)" = "$(printf "%s\n" "None|"{one,two}"|1|0|1|None" "tests/skip.sh|"{one,two}"|1|0|1|1" | sort)" ] || { facts proof/json; false; }'
 unset JSON
 
-# The long ones begin first, and a terminal shows how far it is.
+# The long ones begin first, and a terminal shows how far it is. The new and the long one wait for each other: short could begin meanwhile.
 place order
-for name in short long new; do file tests/$name.sh <<<'echo "$0" >>began; [ "$0" != tests/new.sh ] || for i in {1..1200}; do ! grep -qs long began || break; sleep .05; done; echo 1..1; echo ok 1'; done
+for name in short long new; do file tests/$name.sh <<'X'; done
+echo "$0" >>began; case $0 in *new*) wants=long;; *long*) wants=new;; *) wants=;; esac
+for i in {1..1200}; do ! grep -qs "$wants" began || break; sleep .05; done; echo 1..1; echo ok 1
+X
 printf '%s\t%s\n' 1.0 tests/short.sh 50.0 tests/long.sh rubbish tests/x 0.1 '' >"$cache/seconds"; head -c 1000 /dev/urandom >>"$cache/seconds"
 tap -j 2 tests/short.sh tests/long.sh tests/new.sh
 ok 'new files and files that took long begin first' eval '[ "$(wc -l <began)" = 3 ] && [ "$(tail -n 1 began)" = tests/short.sh ] || { cat began; false; }'
