@@ -53,19 +53,19 @@ static void looks_at(const char *type, const char *with, unsigned nvlinks) {
         ASSERT_TRUE(waits(b.s.plan, "start-unit:kubelet.service", HEALTH));
 }
 
-TEST(by_class) {
+TEST(checks_follow_the_gpu_class) {
         looks_at("p5.48xlarge", "fabric, recovery, memory, nvlink x 18, clocks, pcie, kernel-log, efa, gpudirect", 18);
         looks_at("p6-b200.48xlarge", "fabric, recovery, memory, nvlink x 18, clocks, pcie, kernel-log, efa, gpudirect", 18);
         looks_at("p6e-gb200.36xlarge", "fabric, recovery, memory, nvlink x 18, clocks, pcie, kernel-log, efa, gpudirect", 18);
-        /* A100 do not register with the fabric: their links are all that there is to see */
+        /* A100 GPUs do not register with the fabric, so only their links can be checked */
         looks_at("p4d.24xlarge", "recovery, memory, nvlink x 12, clocks, pcie, kernel-log, efa, gpudirect", 12);
-        /* one H100 of a board that others share */
+        /* one H100 of a board that other instances share */
         looks_at("p5.4xlarge", "recovery, memory, clocks, pcie, kernel-log, efa, gpudirect", 0);
         looks_at("g6.xlarge", "recovery, memory, clocks, pcie, kernel-log", 0);
         looks_at("g5.48xlarge", "recovery, memory, clocks, pcie, kernel-log, efa, gpudirect", 0);
 }
 
-TEST(a_board_without_switches) {        /* eight V100 are joined with each other, four of them also with what is not here */
+TEST(nvlinks_without_switches_need_the_whole_board) {        /* eight V100 link to each other; four of them also link to GPUs outside the instance */
         BOX(b, "g5.48xlarge");
         b.s.host.gpus.model = gpu_model_find(0x1db1);
         sample_plan(&b.s);
@@ -75,14 +75,14 @@ TEST(a_board_without_switches) {        /* eight V100 are joined with each other
         ASSERT_EQ(health(&b)->device.nvlinks, 0);
 }
 
-TEST(no_efa) {
+TEST(efa_off_removes_the_efa_check) {
         BOX(b, "p5.48xlarge");
         b.s.config.instance.efa = EFA_OFF;
         sample_plan(&b.s);
         ASSERT_STREQ(health(&b)->with, "fabric, recovery, memory, nvlink x 18, clocks, pcie, kernel-log, gpudirect");
 }
 
-TEST(policies) {
+TEST(require_makes_a_fault_fail_and_off_removes_the_check) {
         BOX(b, "p5.48xlarge");
         char id[72];
         memcpy(id, b.s.plan->id, sizeof id);
@@ -96,18 +96,18 @@ TEST(policies) {
         ASSERT_TRUE(!plan_find(b.s.plan, HEALTH));
 }
 
-TEST(repairs) {
+TEST(repair_condition_is_included_unless_health_is_off) {
         BOX(b, "p4d.24xlarge");
         b.s.config.cluster.repair_condition = true;
         sample_plan(&b.s);
         ASSERT_STREQ(health(&b)->with, "recovery, memory, nvlink x 12, clocks, pcie, kernel-log, efa, gpudirect, repair-condition");
-        b.s.config.nvidia.health = HEALTH_OFF;          /* no finding would be of hardware */
+        b.s.config.nvidia.health = HEALTH_OFF;          /* without the check, no finding is about hardware */
         b.s.config.nvidia.gpu_direct = GPU_DIRECT_ON;
         sample_plan(&b.s);
         ASSERT_STREQ(health(&b)->with, "gpudirect-required");
 }
 
-TEST(gpu_memory_over_efa) {
+TEST(gpu_direct_selects_the_gpudirect_check) {
         BOX(b, "p6e-gb200.36xlarge");
         b.s.config.nvidia.gpu_direct = GPU_DIRECT_OFF;
         sample_plan(&b.s);
@@ -116,29 +116,29 @@ TEST(gpu_memory_over_efa) {
         sample_plan(&b.s);
         ASSERT_STREQ(health(&b)->with, "fabric, recovery, memory, nvlink x 18, clocks, pcie, kernel-log, efa, gpudirect-required");
         ASSERT_TRUE(health(&b)->lenient && health(&b)->class == GPU_CLASS_TRAY);
-        b.s.config.nvidia.health = HEALTH_OFF;          /* only what is required */
+        b.s.config.nvidia.health = HEALTH_OFF;          /* only the required check stays */
         sample_plan(&b.s);
         ASSERT_STREQ(health(&b)->with, "gpudirect-required");
         ASSERT_STREQ(health(&b)->why, "check what gpuDirect requires");
         ASSERT_TRUE(waits(b.s.plan, "start-unit:kubelet.service", HEALTH) && waits(b.s.plan, HEALTH, "check-efa:efa"));
 }
 
-TEST(behind_a_fabric_that_may_have_failed) {
+TEST(health_check_runs_even_if_the_fabric_has_failed) {
         BOX(b, "p5.48xlarge");
         ASSERT_TRUE(strv_contains(health(&b)->after_any, "await-fabric:fabric"));
         ASSERT_TRUE(strv_contains(health(&b)->after_any, "start-unit:nvidia-fabricmanager.service"));
-        ASSERT_TRUE(strv_contains(health(&b)->after_any, "check-efa:efa"));    /* nor does it wait in vain for EFA */
+        ASSERT_TRUE(strv_contains(health(&b)->after_any, "check-efa:efa"));    /* a failed EFA check does not block it, either */
         ASSERT_TRUE(!strv_contains(health(&b)->after, "await-fabric:fabric"));
         Variable profile = { (char *)"1g.10gb", (char *)"7" };
         MigRequest mig = { .profiles = &profile, .n_profiles = 1 };
         b.s.config.nvidia.mig = &mig;
         b.s.config.nvidia.n_mig = 1;
         sample_plan(&b.s);
-        const Action *divide = plan_find(b.s.plan, "partition-gpus:mig");      /* which either's failure keeps from beginning */
+        const Action *divide = plan_find(b.s.plan, "partition-gpus:mig");      /* a failure of either one blocks this step */
         ASSERT_TRUE(strv_contains(divide->after, "await-fabric:fabric") && strv_contains(divide->after, HEALTH));
 }
 
-TEST(a_fabric_that_is_somebody_elses) { /* fabric manager in a pod: its links are trained when kubelet runs */
+TEST(without_fabric_manager_nvlinks_are_not_checked) { /* in a pod it trains them when kubelet runs */
         BOX(b, "p4d.24xlarge");
         b.s.config.nvidia.fabric_manager = FABRIC_MANAGER_OFF;
         sample_plan(&b.s);
@@ -146,9 +146,9 @@ TEST(a_fabric_that_is_somebody_elses) { /* fabric manager in a pod: its links ar
         ASSERT_TRUE(!strstr(health(&b)->with, "nvlink"));
 }
 
-TEST(addresses) {
+TEST(addresses_come_from_a_machine_and_not_from_a_model) {
         BOX(b, "p5.48xlarge");
-        ASSERT_TRUE(!health(&b)->device.seen && !health(&b)->device.efa);       /* a model's mean nothing */
+        ASSERT_TRUE(!health(&b)->device.seen && !health(&b)->device.efa);   /* those of a model mean nothing */
         b.s.host.modelled = false;
         sample_plan(&b.s);
         ASSERT_EQ(strv_length(health(&b)->device.seen), 8);
@@ -157,8 +157,8 @@ TEST(addresses) {
 
 #define PROVE "prove-gpus:gpus"
 
-/* It wants the GPUs for itself: behind what may open them, and before all others. */
-TEST(a_test_of_the_gpus) {
+/* The test needs the GPUs for itself: after each step that may open them, and before all others. */
+TEST(gpu_test_has_the_gpus_for_itself) {
         BOX(b, "p5.48xlarge");
         ASSERT_TRUE(!plan_find(b.s.plan, PROVE));
         b.s.config.nvidia.prove = PROVE_QUICK;
@@ -187,7 +187,7 @@ TEST(a_test_of_the_gpus) {
         ASSERT_TRUE(waits(b.s.plan, PROVE, "await-fabric:fabric"));
 }
 
-TEST(a_test_without_links) {
+TEST(gpu_test_of_a_single_gpu_has_no_links) {
         BOX(b, "g6.xlarge");
         b.s.config.nvidia.prove = PROVE_QUICK;
         sample_plan(&b.s);
@@ -195,7 +195,7 @@ TEST(a_test_without_links) {
         ASSERT_EQ(plan_find(b.s.plan, PROVE)->device.bandwidth, 300);
 }
 
-TEST(no_test_with_mig) {
+TEST(mig_excludes_the_gpu_test_with_a_warning) {
         BOX(b, "p5.48xlarge");
         MigRequest mig = { .profiles = &(Variable){ .name = (char *)"1g.10gb", .value = (char *)"7" }, .n_profiles = 1 };
         b.s.config.nvidia.prove = PROVE_QUICK;

@@ -51,12 +51,12 @@ PoolState imds_pool_state(Imds *imds, char **ret) {
 
 /* fork(2): how often, and with how many threads at most. */
 static unsigned forks, threads_at_fork;
-static bool waits_for_fork;             /* EC2 answers only then, or after a second */
-static bool waits_for_end;              /* and when no child is left, or after ten */
+static bool waits_for_fork;             /* EC2 answers only after a fork, or after a second */
+static bool waits_for_end;              /* and only when no child is left, or after ten seconds */
 static bool child_is_left;
-static unsigned ec2_silent;             /* so many questions get no answer for as long as it is waited for */
-static unsigned ec2_names_again;        /* those of a name that there is already */
-static const Run *late_disks;           /* whose disks come while EC2 is asked */
+static unsigned ec2_silent;             /* this many requests get no answer while the caller waits */
+static unsigned ec2_names_again;        /* requests for a name that is already known */
+static const Run *late_disks;           /* its disks appear while EC2 is asked */
 
 static void move_disks(const Run *r, const char *from, const char *to) {
         _free_ char *old = xasprintf("%s/sys/%s", r->dir, from), *new = xasprintf("%s/sys/%s", r->dir, to);
@@ -73,7 +73,7 @@ static void on_fork(void) {
         _strv_ char **threads = NULL;
         ASSERT_OK(root_new("/", &root));
         ASSERT_OK(root_list(root, "/proc/self/task", &threads));
-        /* qemu-user has one of its own */
+        /* qemu-user has a thread of its own */
         threads_at_fork = MAX(threads_at_fork, (unsigned)strv_length(threads) - (TRANSLATED_BY("qemu-user") ? 1 : 0));
         __atomic_add_fetch(&forks, 1, __ATOMIC_RELEASE);
 }
@@ -216,7 +216,7 @@ static size_t count_disks(const Host *h, DiskKind kind, bool in_use) {
 
 /* ---- machines ---- */
 
-TEST(m5_large) {
+TEST(facts_of_an_m5_large) {
         RUN(r, "m5-large");
         run_ok(&r);
         const Host *h = r.host;
@@ -244,7 +244,7 @@ TEST(m5_large) {
         ASSERT_TRUE(!h->pci[0].driver);
 }
 
-TEST(m5_large_disks_and_interfaces) {
+TEST(disks_and_interfaces_of_an_m5_large) {
         RUN(r, "m5-large");
         run_ok(&r);
         const Host *h = r.host;
@@ -263,7 +263,7 @@ TEST(m5_large_disks_and_interfaces) {
         ASSERT_EQ(h->nics[0].mtu, 9001);
 }
 
-TEST(p5) {
+TEST(facts_of_a_p5) {
         RUN(r, "p5-48xlarge");
         run_ok(&r);
         const Host *h = r.host;
@@ -294,7 +294,7 @@ static bool has_pool(const Host *h, uint64_t size, int node, uint64_t count) {
         return false;
 }
 
-TEST(gb200) {
+TEST(facts_of_a_gb200) {
         RUN(r, "p6e-gb200");
         run_ok(&r);
         const Host *h = r.host;
@@ -315,8 +315,8 @@ TEST(gb200) {
         ASSERT_EQ(h->n_shortfalls, 0);
 }
 
-/* With CDMM the driver keeps the GPUs' memory: their nodes stay empty. */
-TEST(gb300_with_cdmm) {
+/* With CDMM the driver keeps the GPU memory, so the GPU nodes stay empty. */
+TEST(gpu_numa_nodes_of_a_gb300_with_cdmm_are_empty) {
         RUN(r, "p6e-gb300");
         run_ok(&r);
         ASSERT_EQ(r.host->cpus, 144);
@@ -326,8 +326,8 @@ TEST(gb300_with_cdmm) {
         ASSERT_EQ(r.host->n_shortfalls, 0);
 }
 
-/* Those that are not online leave gaps. */
-TEST(nodes_with_gaps) {
+/* Nodes that are not online leave gaps. */
+TEST(numa_node_numbers_may_have_gaps) {
         RUN(r, "p6e-gb200");
         for (unsigned i = 3; i < 34; i++) {
                 _free_ char *away = xasprintf("%s/sys/devices/system/node/node%u", r.dir, i);
@@ -340,7 +340,7 @@ TEST(nodes_with_gaps) {
         ASSERT_EQ(r.host->nodes[5].id, 26);
 }
 
-TEST(g6) {
+TEST(facts_of_a_g6) {
         RUN(r, "g6-xlarge");
         run_ok(&r);
         const Host *h = r.host;
@@ -373,8 +373,8 @@ static bool warned_of(const Run *r, const char *path) {
         return false;
 }
 
-/* As os.Stat in nodeadm sees it. */
-TEST(programs_that_cannot_be_executed) {
+/* nodeadm uses os.Stat, which ignores the mode. */
+TEST(a_program_that_is_not_executable_counts_with_a_warning) {
         RUN(r, "m5-large");
         put_file(&r, NVIDIA_RUNTIME, 0644);
         put_file(&r, ECR_PROVIDER, 0644);
@@ -384,7 +384,7 @@ TEST(programs_that_cannot_be_executed) {
         ASSERT_TRUE(warned_of(&r, ECR_PROVIDER));
 }
 
-TEST(runtime_without_a_gpu) {
+TEST(nvidia_runtime_is_found_without_a_gpu) {
         RUN(r, "m5-large");
         put_file(&r, NVIDIA_RUNTIME, 0755);
         run_ok(&r);
@@ -392,7 +392,7 @@ TEST(runtime_without_a_gpu) {
         ASSERT_EQ(r.host->gpus.count, 0);
 }
 
-TEST(provider_that_is_a_directory) {
+TEST(a_directory_is_not_a_credential_provider) {
         RUN(r, "m5-large");
         put_file(&r, ECR_PROVIDER, S_IFDIR);
         run_ok(&r);
@@ -432,7 +432,7 @@ TEST(gpus_and_huge_pages_of_a_p6) {
         ASSERT_EQ(managing, 2);
 }
 
-TEST(who_may_not_read_what_leads_to_switches_is_not_told_to_replace_the_machine) {
+TEST(unreadable_vpd_is_not_a_shortfall_if_the_count_is_right) {
         RUN(r, "p6-b200");
         uid_t user = geteuid();
         ASSERT_EQ(chmod(r.dir, 0755), 0);
@@ -446,12 +446,12 @@ TEST(who_may_not_read_what_leads_to_switches_is_not_told_to_replace_the_machine)
         if (user == 0)
                 ASSERT_EQ(seteuid(0), 0);
         ASSERT_EQ(r.host->gpus.class, GPU_CLASS_NVLINK5);
-        ASSERT_EQ(r.host->n_shortfalls, 0);     /* there are as many as lead to switches */
+        ASSERT_EQ(r.host->n_shortfalls, 0);     /* the number of functions is that of the type */
         ASSERT_CONTAINS(r.host->gpus.unread, "0000:73:00.0/vpd cannot be read: Permission denied, only root can; as p6-b200.48xlarge has 2 functions");
         ASSERT_EQ(chmod(r.dir, 0700), 0);
 }
 
-TEST(nor_where_it_cannot_be_told_from_their_number) {
+TEST(unreadable_vpd_with_a_wrong_count_advises_to_run_as_root) {
         RUN(r, "p6-b200");
         uid_t user = geteuid();
         ASSERT_EQ(chmod(r.dir, 0755), 0);
@@ -471,7 +471,7 @@ TEST(nor_where_it_cannot_be_told_from_their_number) {
         ASSERT_CONTAINS(r.host->shortfalls[0].text, "0000:73:00.0/vpd cannot be read: Permission denied, only root can; run nodestrap as root to find out");
 }
 
-TEST(mig_of_the_file_is_not_asked_for_where_the_configuration_names_it) {
+TEST(etc_default_mig_is_not_read_if_the_configuration_has_mig) {
         RUN(r, "g7e");
         MigRequest request = {};
         r.config.nvidia.mig = &request;
@@ -481,7 +481,7 @@ TEST(mig_of_the_file_is_not_asked_for_where_the_configuration_names_it) {
         ASSERT_TRUE(!r.host->gpus.mig_default);
 }
 
-TEST(huge_pages_of_a_kernel_without_nodes) {
+TEST(huge_pages_are_found_without_numa_nodes) {
         RUN(r, "none");
         run_write(&r, "/sys/kernel/mm/hugepages/hugepages-524288kB/nr_hugepages", "3\n");
         run_write(&r, "/proc/meminfo", "MemTotal:        4039448 kB\nHugepagesize:     524288 kB\n");
@@ -493,7 +493,7 @@ TEST(huge_pages_of_a_kernel_without_nodes) {
         ASSERT_EQ(r.host->ptrace_scope, -1);
 }
 
-TEST(huge_pages_that_make_no_sense) {
+TEST(invalid_huge_page_numbers_are_errors) {
         static const struct { const char *path, *text, *word; } damaged[] = {
                 { "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "many\n",                                   "the number of reserved huge pages" },
                 { "/proc/meminfo", "MemTotal:        4039448 kB\nHugepagesize:     2 MB\n",                             "default size of huge pages" },
@@ -505,7 +505,7 @@ TEST(huge_pages_that_make_no_sense) {
         }
 }
 
-TEST(links_in_the_place_of_what_daemons_keep) {
+TEST(dead_links_in_daemon_directories_are_found) {
         RUN(r, "none");
         _free_ char *lib = xasprintf("%s/var/lib", r.dir), *link = xasprintf("%s/containerd", lib), *data = xasprintf("%s/data", r.dir);
         ASSERT_OK(root_make_dirs(r.root, "/var/lib", 0755));
@@ -529,7 +529,7 @@ static void detect_units(Run *r, char ***ret) {
         *ret = detect_bootstrappers(r->root);
 }
 
-TEST(another_bootstrapper_is_one_that_is_enabled_beside_ours) {
+TEST(nodeadm_units_count_only_if_enabled_beside_nodestrap) {
         RUN(r, "none");
         _strv_ char **found = NULL;
         detect_units(&r, &found);
@@ -537,7 +537,7 @@ TEST(another_bootstrapper_is_one_that_is_enabled_beside_ours) {
         run_write(&r, "/etc/systemd/system/multi-user.target.wants/nodeadm-config.service", "");
         run_write(&r, "/etc/systemd/system/multi-user.target.wants/nodeadm-run.service", "");
         detect_units(&r, &found);
-        ASSERT_TRUE(!found);                    /* the image as it is: our program may be nodeadm there */
+        ASSERT_TRUE(!found);                    /* an unchanged image, where nodestrap may run as nodeadm */
         run_write(&r, "/etc/systemd/system/multi-user.target.wants/nodestrap-run.service", "");
         detect_units(&r, &found);
         ASSERT_EQ(strv_length(found), 2);
@@ -557,7 +557,7 @@ TEST(another_bootstrapper_is_one_that_is_enabled_beside_ours) {
         ASSERT_TRUE(!found);                    /* an empty file masks as well */
 }
 
-TEST(plain_container) {
+TEST(facts_of_a_plain_container) {
         RUN(r, "none");
         r.options.kubelet_version = "v1.34";
         r.options.containerd_version = "2.0.4-eks1";
@@ -573,13 +573,13 @@ TEST(plain_container) {
         ASSERT_TRUE(strv_contains(h->assumed, "instance.type"));
 }
 
-/* ---- who it is ---- */
+/* ---- the instance ---- */
 
-TEST(assumed_where_nobody_may_be_asked) {
+TEST(instance_facts_are_assumed_without_a_metadata_service) {
         RUN(r, "m5-large");
         run_ok(&r);
         const Host *h = r.host;
-        ASSERT_STREQ(h->instance.type, "m5.large");     /* the firmware's word, not an assumption */
+        ASSERT_STREQ(h->instance.type, "m5.large");     /* from the firmware, not assumed */
         ASSERT_TRUE(!strv_contains(h->assumed, "instance.type"));
         ASSERT_STREQ(h->instance.id, "i-0123456789abcdef0");
         ASSERT_STREQ(h->instance.region, "us-west-2");
@@ -595,7 +595,7 @@ TEST(assumed_where_nobody_may_be_asked) {
         ASSERT_EQ(ec2_names + ec2_limits, 0);
 }
 
-TEST(asked_once_each) {
+TEST(detection_asks_imds_twice_and_ec2_once) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
         r.options.imds = &imds;
@@ -616,8 +616,7 @@ TEST(asked_once_each) {
         ASSERT_EQ(diag_count(&r.diag, true), 0);
 }
 
-/* A child of a process with threads has their locks, held for ever: of malloc, of dlopen. */
-TEST(a_warm_pool_is_asked_for_where_it_matters) {
+TEST(warm_pool_state_warns_only_in_the_run_phase) {
         const struct { PoolState state; const char *text, *warning; } cases[] = {
                 { POOL_NONE, NULL, NULL },
                 { POOL_PREPARES, "Warmed:Stopped", NULL },
@@ -642,7 +641,8 @@ TEST(a_warm_pool_is_asked_for_where_it_matters) {
         }
 }
 
-TEST(nothing_forks_while_the_name_is_asked_for) {
+/* A child of a process with threads inherits the locks of malloc and dlopen, held for ever. */
+TEST(the_disk_process_forks_before_any_thread_starts) {
         RUN(r, "stores");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
         use_disks(&r, &imds);
@@ -655,7 +655,7 @@ TEST(nothing_forks_while_the_name_is_asked_for) {
         ASSERT_EQ(threads_at_fork, 1);
 }
 
-TEST(who_looks_at_disks_ends_before_the_name_is_waited_for) {
+TEST(the_disk_process_ends_before_the_wait_for_the_name) {
         RUN(r, "stores");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
         use_disks(&r, &imds);
@@ -677,7 +677,7 @@ TEST(nothing_forks_without_disks) {
         ASSERT_EQ(forks, 0);
 }
 
-TEST(disks_that_nobody_expected_are_looked_at_when_they_come) {
+TEST(unexpected_late_disks_are_probed_when_they_appear) {
         RUN(r, "stores");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
         move_disks(&r, "block", "later");
@@ -692,7 +692,7 @@ TEST(disks_that_nobody_expected_are_looked_at_when_they_come) {
         ASSERT_EQ(threads_at_fork, 1);
 }
 
-TEST(names_of_the_regions_own_domain) {
+TEST(regional_dns_names_are_recognized) {
         static const struct { const char *region, *ipv4, *name; bool is; } tries[] = {
                 { "us-west-2",  "10.1.2.3", "ip-10-1-2-3.us-west-2.compute.internal",     true  },
                 { "cn-north-1", "10.1.2.3", "ip-10-1-2-3.cn-north-1.compute.internal",    true  },
@@ -730,7 +730,7 @@ TEST(names_of_the_regions_own_domain) {
         }
 }
 
-/* Runs again on the status of the run before. */
+/* Runs again with the status of the previous run. */
 static void run_next(Run *r) {
         json_t *status = host_status(r->host);
         json_decref(r->options.cached_status);
@@ -744,7 +744,7 @@ static void run_next(Run *r) {
 
 #define LOCAL_NAME "ip-10-1-2-3.eu-west-1.compute.internal"
 
-TEST(a_name_is_assumed_until_ec2_says_it) {
+TEST(the_node_name_is_assumed_until_ec2_answers) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), { "meta-data/local-hostname", LOCAL_NAME "\n" }, {} } };
         r.options.imds = &imds;
@@ -763,12 +763,12 @@ TEST(a_name_is_assumed_until_ec2_says_it) {
         ASSERT_TRUE(r.host->name_assumed && !r.host->name_before && strv_contains(r.host->assumed, "instance.privateDnsName"));
         ASSERT_EQ(ec2_names_again, 0);
         ASSERT_EQ(diag_count(&r.diag, true), 0);
-        r.options.name_again = true;    /* the run phase, without an answer, */
+        r.options.name_again = true;    /* the run phase, without an answer */
         run_next(&r);
         ASSERT_TRUE(r.host->name_assumed && !r.host->name_before);
         ASSERT_EQ(ec2_names_again, 1);
         ASSERT_EQ(diag_count(&r.diag, true), 1);
-        run_next(&r);                   /* and with one */
+        run_next(&r);                   /* the run phase, with an answer */
         ASSERT_TRUE(!r.host->name_assumed && !r.host->assumed);
         ASSERT_STREQ(r.host->name_before, LOCAL_NAME);
         ASSERT_STREQ(r.host->instance.private_dns_name, LOCAL_NAME);
@@ -779,7 +779,7 @@ TEST(a_name_is_assumed_until_ec2_says_it) {
         ASSERT_EQ(ec2_names, asked);
 }
 
-TEST(who_is_strict_assumes_no_name) {
+TEST(strict_node_name_forbids_an_assumed_name) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), { "meta-data/local-hostname", LOCAL_NAME }, {} } };
         r.options.imds = &imds;
@@ -807,7 +807,7 @@ TEST(instance_id_as_name_needs_no_ec2) {
         ASSERT_EQ(ec2_names, 0);
 }
 
-TEST(ipv6_cluster) {
+TEST(ipv6_cluster_uses_the_first_ipv6_address) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
         r.options.imds = &imds;
@@ -830,7 +830,7 @@ TEST(ipv6_cluster_needs_no_ipv4_address) {
         ASSERT_EQ(imds.requests, 4);
 }
 
-TEST(ipv4_address_that_the_document_lacks) {
+TEST(imds_gives_the_ipv4_address_that_the_document_lacks) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ { DOCUMENT_PATH, NO_ADDRESS }, { "meta-data/local-ipv4", "10.9.8.7" }, ANSWERS("m5.large"), {} } };
         Imds none = { .answers = (const Answer[]){ { DOCUMENT_PATH, NO_ADDRESS }, ANSWERS("m5.large"), {} } };
@@ -843,7 +843,7 @@ TEST(ipv4_address_that_the_document_lacks) {
         run_fails(&r, CAUSE_FACTS, "no IPv4 address", "spec.cluster.cidr");
 }
 
-TEST(ipv6_cluster_on_an_ipv4_instance) {
+TEST(ipv6_cluster_on_an_ipv4_instance_is_an_error) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ { DOCUMENT_PATH, DOCUMENT("m5.large") }, { "meta-data/mac", "0a:00:00:00:00:09" }, {} } };
         r.options.imds = &imds;
@@ -851,8 +851,8 @@ TEST(ipv6_cluster_on_an_ipv4_instance) {
         run_fails(&r, CAUSE_FACTS, "no IPv6 address", "spec.cluster.cidr");
 }
 
-/* The metadata service is asked only where the region may be of a partition that the table lacks. */
-TEST(domain_of_the_partition) {
+/* nodestrap asks the metadata service only if the region may be in a partition that the table lacks. */
+TEST(imds_gives_the_domain_of_unknown_partitions_only) {
         static const struct { const char *region, *domain; bool asks; } tries[] = {
                 { "us-west-2",      "amazonaws.com",    false }, { "ap-southeast-1", "amazonaws.com",    false },
                 { "eu-central-2",   "amazonaws.com",    false }, { "us-gov-west-1",  "amazonaws.com",    false },
@@ -875,7 +875,7 @@ TEST(domain_of_the_partition) {
         }
 }
 
-TEST(damaged_documents) {
+TEST(damaged_identity_documents_are_errors) {
         static const char *const damaged[] = {
                 "", "{", "[]", "{}", "null", "<html>", "{\"instanceId\": 7}", "{\"instanceId\": \"\"}",
                 "{\"instanceId\": \"i-1\", \"instanceType\": \"m5\\nx\", \"region\": \"r\", \"availabilityZone\": \"z\", \"privateIp\": \"1\"}",
@@ -890,7 +890,7 @@ TEST(damaged_documents) {
         }
 }
 
-TEST(metadata_that_is_silent_or_absent) {
+TEST(silent_or_missing_metadata_is_an_error) {
         RUN(r, "m5-large");
         Imds silent = { .answers = (const Answer[]){ { DOCUMENT_PATH, NULL }, {} } }, absent = { .answers = (const Answer[]){ {} } };
         Imds no_mac = { .answers = (const Answer[]){ { DOCUMENT_PATH, DOCUMENT("m5.large") }, { "meta-data/mac", "two words" }, {} } };
@@ -906,7 +906,7 @@ TEST(metadata_that_is_silent_or_absent) {
 
 /* ---- the cache ---- */
 
-TEST(status_comes_back_and_ec2_is_not_asked_again) {
+TEST(cached_status_replaces_requests_to_ec2) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("x9.huge"), {} } };
         r.options.imds = &imds;
@@ -925,7 +925,7 @@ TEST(status_comes_back_and_ec2_is_not_asked_again) {
         again.options.imds = &imds;
         again.options.cached_status = status;
         run_ok(&again);
-        ASSERT_EQ(imds.requests, 1);            /* the format of nodeadm has no place for the address */
+        ASSERT_EQ(imds.requests, 1);            /* the nodeadm format has no field for the address */
         ASSERT_EQ(ec2_names + ec2_limits, 0);
         ASSERT_STREQ(again.host->instance.ipv4, "10.1.2.3");
         ASSERT_STREQ(again.host->instance.domain, "amazonaws.com");
@@ -936,7 +936,7 @@ TEST(status_comes_back_and_ec2_is_not_asked_again) {
         json_decref(second);
 }
 
-TEST(what_nodeadm_cached_is_completed) {
+TEST(the_nodeadm_cache_is_completed_from_imds) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
         r.options.imds = &imds;
@@ -947,7 +947,7 @@ TEST(what_nodeadm_cached_is_completed) {
         ASSERT_STREQ(r.host->instance.private_dns_name, "ip-cached");
         ASSERT_STREQ(r.host->instance.ipv4, "10.1.2.3");
         ASSERT_EQ(ec2_names, 0);
-        ASSERT_EQ(imds.requests, 1);            /* the document for the address */
+        ASSERT_EQ(imds.requests, 1);            /* the identity document, for the address */
 }
 
 TEST(the_cache_of_another_instance_is_not_used) {
@@ -962,9 +962,9 @@ TEST(the_cache_of_another_instance_is_not_used) {
         ASSERT_STREQ(r.diag.items[0].code, "stale-cache");
 }
 
-/* ---- maxPods' inputs ---- */
+/* ---- inputs of maxPods ---- */
 
-TEST(unknown_type_is_asked_of_ec2) {
+TEST(ec2_gives_the_eni_limits_of_an_unknown_type) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("x9.huge"), {} } };
         r.options.imds = &imds;
@@ -976,7 +976,7 @@ TEST(unknown_type_is_asked_of_ec2) {
         ASSERT_EQ(diag_count(&r.diag, true), 0);
 }
 
-TEST(unknown_type_and_no_answer_leaves_the_reason) {
+TEST(unknown_eni_limits_keep_the_reason_from_ec2) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("x9.huge"), {} } };
         r.options.imds = &imds;
@@ -1027,7 +1027,7 @@ TEST(missing_files_are_errors_with_their_path) {
         }
 }
 
-TEST(a_function_that_leaves_the_bus_meanwhile_is_not_there) {
+TEST(a_pci_function_that_vanishes_meanwhile_is_ignored) {
         RUN(r, "m5-large");
         _free_ char *link = xasprintf("%s/sys/bus/pci/devices/0000:00:1f.0", r.dir);
         ASSERT_EQ(symlink("../../../devices/pci0000:00/0000:00:1f.0", link), 0);
@@ -1048,7 +1048,7 @@ static void *rename_all(void *userdata) {
         return NULL;
 }
 
-TEST(interfaces_are_renamed_meanwhile) {
+TEST(detection_tolerates_interfaces_renamed_meanwhile) {
         RUN(r, "none");
         _free_ char *net = xasprintf("%s/sys/class/net", r.dir);
         pthread_t thread;
@@ -1071,7 +1071,7 @@ TEST(interfaces_are_renamed_meanwhile) {
         }
 }
 
-TEST(disks_are_detached_meanwhile) {
+TEST(detection_tolerates_disks_detached_meanwhile) {
         RUN(r, "none");
         _free_ char *block = xasprintf("%s/sys/block", r.dir);
         pthread_t thread;
@@ -1082,7 +1082,7 @@ TEST(disks_are_detached_meanwhile) {
                 run_write(&r, size, "16777216\n");
                 ASSERT_EQ(rename(from, to), 0);
         }
-        for (int round = 0; round < 30; round++) {      /* each is gone under its name, once */
+        for (int round = 0; round < 30; round++) {      /* each disk disappears under its name once */
                 Renaming renaming = { block, round % 2 ? "sd" : "nvme", round % 2 ? "nvme" : "sd", false };
                 ASSERT_EQ(pthread_create(&thread, NULL, rename_all, &renaming), 0);
                 while (!__atomic_load_n(&renaming.over, __ATOMIC_ACQUIRE)) {
@@ -1094,14 +1094,14 @@ TEST(disks_are_detached_meanwhile) {
         }
 }
 
-TEST(missing_version_files_name_both_options) {
+TEST(missing_version_files_are_errors_that_name_the_options) {
         RUN(r, "none");
         run_fails(&r, CAUSE_FACTS, "--kubelet-version", "/etc/eks/kubelet-version.txt");
         ASSERT_EQ(diag_count(&r.diag, false), 2);
         ASSERT_CONTAINS(r.diag.items[1].text, "--containerd-version");
 }
 
-TEST(versions_that_are_none) {
+TEST(invalid_versions_are_refused) {
         static const char *const bad[] = { "", "v", "latest", "1", "1.", "1.2.", "1.2.3.4", "1.33.4 ", "1.x", "1.2.3;", "12345678.1.1" };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 RUN(r, "none");
@@ -1111,8 +1111,8 @@ TEST(versions_that_are_none) {
         }
 }
 
-/* A root that is the running system's: the programs are asked, where no file names the version. */
-TEST(programs_of_the_running_system_are_asked) {
+/* If no file names the version on the running system, nodestrap asks the programs. */
+TEST(kubelet_itself_gives_its_version_if_no_file_has_it) {
         static const struct { const char *script, *version, *error; } programs[] = {
                 { "echo Kubernetes v1.32.9-eks-113cf36", "1.32.9", NULL },
                 { "echo nothing; echo no config >&2; exit 1", NULL, "status 1 and named no version: no config" },
@@ -1149,7 +1149,7 @@ TEST(programs_of_the_running_system_are_asked) {
 
 /* ---- Outposts ---- */
 
-TEST(api_servers_of_an_outpost) {
+TEST(api_servers_of_an_outpost_are_resolved) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
         r.options.imds = &imds;
@@ -1160,14 +1160,14 @@ TEST(api_servers_of_an_outpost) {
         ASSERT_STREQ(r.host->api_server_addresses[0], "127.0.0.1");
 }
 
-TEST(api_servers_that_do_not_resolve) {
+TEST(an_api_server_that_does_not_resolve_is_an_error) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
         r.options.imds = &imds;
         r.config.cluster.outpost = true;
         r.config.cluster.endpoint = (char *)"https://not a name/";
         run_fails(&r, CAUSE_FACTS, "spec.cluster.apiServerEndpoint", "does not resolve");
-        ASSERT_TRUE(!strstr(diag_first_error(&r.diag)->text, "not a name"));    /* no value of the configuration */
+        ASSERT_TRUE(!strstr(diag_first_error(&r.diag)->text, "not a name"));    /* the message has no value of the configuration */
 }
 
 /* ---- models ---- */
@@ -1179,7 +1179,7 @@ TEST(api_servers_that_do_not_resolve) {
         "\"InstanceStorageInfo\": {\"Disks\": [{\"Count\": 3, \"SizeInGB\": 950}]}, \"GpuInfo\": {\"Gpus\": [{\"Name\": \"" gpu "\", \"Manufacturer\": \"NVIDIA\"," \
         "\"Count\": " count ", \"MemoryInfo\": {\"SizeInMiB\": " mib "}}]}}]}"
 
-TEST(a_type_of_an_answer_of_ec2) {
+TEST(an_instance_type_is_learned_from_an_ec2_answer) {
         static const struct { const char *text, *model, *nvswitch; } cases[] = {
                 { TYPE("A100", "8", "40960"),  "nvidia-a100-40gb", "pci" },   { TYPE("A100", "8", "81920"),  "nvidia-a100-80gb", "pci" },
                 { TYPE("H200", "8", "144384"), "nvidia-h200", "pci" },        { TYPE("H100", "1", "81920"),  "nvidia-h100", "none" },
@@ -1275,22 +1275,22 @@ TEST(model_of_an_ordinary_type) {
         ASSERT_EQ(r.host->n_disks, 1);
 }
 
-TEST(model_of_a_type_whose_name_says_no_cpus) {
+TEST(a_model_without_cpu_count_still_has_a_node_with_cpus) {
         RUN(r, "none");
         r.options.instance_type = "m5.metal";
         run_ok(&r);
         ASSERT_EQ(r.host->cpus, 0);
         ASSERT_EQ(r.host->n_nodes, 1);
-        ASSERT_TRUE(r.host->nodes[0].cpus > 0);         /* it is not a node of memory alone */
+        ASSERT_TRUE(r.host->nodes[0].cpus > 0);         /* not a node with memory only */
 }
 
-TEST(unknown_type_names_the_nearest) {
+TEST(an_unknown_type_is_an_error_that_names_the_nearest) {
         RUN(r, "none");
         r.options.instance_type = "p5.48xlrage";
         run_fails(&r, CAUSE_USAGE, "--instance-type", "p5.48xlarge");
 }
 
-TEST(facts_as_json_are_the_same_twice) {
+TEST(two_detections_give_the_same_json) {
         RUN(r, "p5-48xlarge");
         run_ok(&r);
         json_t *facts = host_to_json(r.host);

@@ -16,7 +16,7 @@ static int feed(HttpResponse *p, const char *text) {
         return http_feed(p, text, strlen(text));
 }
 
-/* The same response in one piece and byte by byte must come to the same end. */
+/* A response in one piece, and the same response byte by byte, must have the same result. */
 static int feed_both(const char *text, HttpResponse *p) {
         _cleanup_(http_response_done) HttpResponse whole = {};
         int a = feed(&whole, text), b = 0;
@@ -49,7 +49,7 @@ static int feed_both(const char *text, HttpResponse *p) {
         ASSERT_EQ(feed_both(text, &_p), 0);                                                    \
         ASSERT_ERROR(http_feed_end(&_p), ECONNRESET); })
 
-TEST(length) {
+TEST(content_length_delimits_the_body) {
         ASSERT_RESPONSE("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, "hello", true);
         ASSERT_RESPONSE("HTTP/1.1 404 Not Found\r\ncontent-length:0\r\n\r\n", 404, "", true);
         ASSERT_RESPONSE("HTTP/1.1 200\nContent-LENGTH:\t2 \nContent-Length: 2\n\nab", 200, "ab", true);
@@ -58,7 +58,7 @@ TEST(length) {
                         "x", true);
 }
 
-TEST(keep_alive) {
+TEST(keep_alive_follows_version_and_connection_header) {
         ASSERT_RESPONSE("HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 1\r\n\r\nx", 200, "x",
                         false);
         ASSERT_RESPONSE("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", 200, "x", false);
@@ -66,7 +66,7 @@ TEST(keep_alive) {
                         true);
 }
 
-TEST(chunked) {
+TEST(chunked_bodies_are_decoded_and_checked) {
         ASSERT_RESPONSE("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\n0a ; "
                         "e=1\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n",
                         200, "abc0123456789", true);
@@ -83,7 +83,7 @@ TEST(chunked) {
         ASSERT_CUT("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n");
 }
 
-TEST(until_close) {
+TEST(a_body_without_length_ends_at_close) {
         _cleanup_(http_response_done) HttpResponse p = {};
         ASSERT_EQ(feed_both("HTTP/1.1 200 OK\r\nServer: x\r\n\r\nsome body", &p), 0);
         ASSERT_EQ(http_feed_end(&p), 1);
@@ -91,14 +91,14 @@ TEST(until_close) {
         ASSERT_TRUE(!p.keep_alive);
 }
 
-TEST(cut_off) {
+TEST(a_cut_response_is_an_error) {
         ASSERT_CUT("");
         ASSERT_CUT("HTTP/1.1 200 OK\r\nConte");
         ASSERT_CUT("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello");
         ASSERT_CUT("HTTP/1.1 100 Continue\r\n\r\n");
 }
 
-TEST(not_http) {
+TEST(invalid_responses_are_refused) {
         ASSERT_BAD("SSH-2.0-OpenSSH\r\n", EBADMSG);
         ASSERT_BAD("HTTP/2 200\r\n", EBADMSG);
         ASSERT_BAD("HTTP/1.1 20\r\n", EBADMSG);
@@ -113,7 +113,7 @@ TEST(not_http) {
         ASSERT_ERROR(http_feed(&p, "HTTP/1.1 200 \0\r\n", 16), EBADMSG);
 }
 
-TEST(limits) {
+TEST(bodies_and_headers_have_size_limits) {
         _cleanup_(http_response_done) HttpResponse p = {}, q = {};
         _free_ char *many = xcalloc(1 << 20, 1);
         memset(many, 'a', (1 << 20) - 1);
@@ -136,7 +136,7 @@ TEST(limits) {
         ASSERT_STREQ(_u.path, wanted_path);                                                    \
         ASSERT_STREQ(_u.authority, wanted_authority); })
 
-TEST(urls) {
+TEST(urls_are_parsed_or_refused) {
         static const char *const bad[] = {
                 "",
                 "http://",
@@ -169,7 +169,7 @@ TEST(urls) {
 /* ---- the exchange, over a socket pair that stands for the kept connection ---- */
 typedef struct Peer { int ours, theirs; Text request; Url nowhere; } Peer;
 
-/* Port 1 of the loopback refuses: a new connection is seen as an error. */
+/* Port 1 of the loopback refuses, so a new connection shows up as an error. */
 static Peer peer_new(void) {
         Peer p = { .nowhere = { .host = xstrdup("127.0.0.1"), .port = xstrdup("1") } };
         int pair[2];
@@ -193,7 +193,7 @@ static int peer_exchange(Peer *p, uint64_t usec, HttpResponse *ret) {
         return http_exchange(&p->nowhere, &p->ours, &p->request, now_usec() + usec, ret);
 }
 
-/* Answers the one request that comes, in two pieces. */
+/* Answers one request, in two pieces. */
 static void *answer(void *peer) {
         static const char response[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
         int fd = ((Peer *)peer)->theirs;
@@ -203,7 +203,7 @@ static void *answer(void *peer) {
         return NULL;
 }
 
-TEST(connection_is_kept) {
+TEST(the_connection_is_reused) {
         _cleanup_(peer_done) Peer peer = peer_new();
         for (int i = 0; i < 2; i++) {
                 _cleanup_(http_response_done) HttpResponse p = {};
@@ -217,14 +217,14 @@ TEST(connection_is_kept) {
         }
 }
 
-TEST(no_answer_ends_at_the_deadline) {
+TEST(a_missing_answer_ends_at_the_deadline) {
         _cleanup_(peer_done) Peer peer = peer_new();
         _cleanup_(http_response_done) HttpResponse p = {};
         ASSERT_ERROR(peer_exchange(&peer, 1000, &p), ETIMEDOUT);
         ASSERT_EQ(peer.ours, -1);
 }
 
-TEST(kept_connection_that_was_closed_is_replaced) {
+TEST(a_kept_connection_that_was_closed_is_replaced) {
         _cleanup_(peer_done) Peer peer = peer_new();
         _cleanup_(http_response_done) HttpResponse p = {};
         ASSERT_OK(shutdown(peer.theirs, SHUT_RDWR));
@@ -232,14 +232,14 @@ TEST(kept_connection_that_was_closed_is_replaced) {
         ASSERT_EQ(peer.ours, -1);
 }
 
-TEST(kept_connection_that_talks_first_is_replaced) {
+TEST(a_kept_connection_that_talks_first_is_replaced) {
         _cleanup_(peer_done) Peer peer = peer_new();
         _cleanup_(http_response_done) HttpResponse p = {};
         ASSERT_EQ(send(peer.theirs, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 38, 0), 38);
         ASSERT_ERROR(peer_exchange(&peer, 5 * USEC_PER_SEC, &p), ECONNREFUSED);
 }
 
-TEST(backoff) {
+TEST(backoff_is_random_below_its_cap) {
         uint64_t last = 0;
         unsigned changes = 0;
         for (unsigned n = 0; n < 100; n++) {
@@ -252,7 +252,7 @@ TEST(backoff) {
         ASSERT_TRUE(changes > 50);
 }
 
-TEST(backoff_apart) {
+TEST(backoff_apart_stays_in_its_range) {
         uint64_t last = 0, longest = 0;
         unsigned changes = 0;
         for (unsigned n = 0; n < 200; n++) {
@@ -274,7 +274,7 @@ static void *sleep_long(_unused_ void *none) {
         return NULL;
 }
 
-/* As host/name.c has it: the main thread takes the signal when it waits for nothing but the other one. */
+/* As in host/name.c, the main thread takes the signal while it only waits for the other thread. */
 static void stop_while_another_sleeps(void) {
         pthread_t thread;
         sigset_t held, before;
@@ -309,7 +309,7 @@ TEST(a_signal_ends_the_sleep_of_another_thread) {
         ASSERT_EQ(status, 0);
 }
 
-TEST(pauses_are_what_the_answer_says) {
+TEST(retry_pauses_follow_throttling_and_retry_after) {
         const RetryPolicy policy = { .base_usec = 10, .cap_usec = 100, .throttled_base_usec = 1000,
                                      .throttled_cap_usec = 9000 };
         const RetryPolicy plain = { .base_usec = 10, .cap_usec = 100 };
@@ -321,13 +321,13 @@ TEST(pauses_are_what_the_answer_says) {
                 uint64_t first = retry_pause(&policy, n, true, 0, &last);
                 ASSERT_TRUE(first >= 1000 && first <= 3000 && last == first);
                 ASSERT_TRUE(retry_pause(&policy, n, true, 0, &last) <= MIN(3 * first, 9000u));
-                last = 0;               /* the pause that the service asks for is the least, and no client comes at once after it */
+                last = 0;               /* the pause that the service asks for is a minimum, and the clients do not come all at once after it */
                 ASSERT_TRUE(retry_pause(&policy, n, true, 50000, &last) >= 50000 && last <= 100000);
                 ASSERT_TRUE(retry_pause(&plain, n, false, 50000, &last) >= 50000 && last <= 100000);
         }
 }
 
-TEST(the_last_attempt_gets_a_second) {
+TEST(the_last_attempt_has_at_least_a_second) {
         const uint64_t s = USEC_PER_SEC;
         ASSERT_EQ(retry_attempt_usec(100 * s, 160 * s), 5 * s);
         ASSERT_EQ(retry_attempt_usec(100 * s, 103 * s), 3 * s);

@@ -15,7 +15,8 @@
 #define MAC_B  "0a:00:00:00:00:0b"      /* eth1 */
 #define MAC_C  "0a:00:00:00:00:0c"      /* eth2 */
 
-/* Three interfaces of a machine with several cards, all told; what is tried is changed in it. */
+/* Three interfaces of a machine with several cards, with complete metadata. Each test changes what it
+ * needs. */
 typedef struct Situation {
         Interface interfaces[3];
         Interfaces present;
@@ -65,7 +66,7 @@ static Plan *plan_of(const Situation *s) {
 }
 #define PLAN(name, s) _cleanup_(plan_freep) Plan *name = plan_of(s)
 
-/* A line an action: type, target, and where there is one what it is with; folders shortened. */
+/* One line for each action: type, target and argument, with short names for folders. */
 static char *lines_of(const Plan *plan) {
         static const char *const folders[][2] = { { BY_MAC, "MAC/" }, { ETC, "ETC/" }, { RUN, "" } };
         Text t = {};
@@ -111,11 +112,11 @@ static char *read_fixture(const char *name) {
         "set-sysctl net/ipv4/conf/eth1/rp_filter 2\nreload-networkd systemd-networkd\n"
 #define LEFT_TO_CNI "write-file MAC/" MAC_B "\nwrite-file ETC/eth1\n"
 
-/* ---- who manages it ---- */
+/* ---- the manager ---- */
 
-TEST(managers) {
+TEST(facts_and_decisions_select_the_manager) {
         static const struct {
-                const char *what, *mac, *name;          /* of what is kept, if anything */
+                const char *what, *mac, *name;          /* of the recorded decision, if there is one */
                 Manager kept;
                 bool init_ran;
                 NoManage tag;
@@ -170,7 +171,7 @@ TEST(managers) {
 
 /* ---- do the facts suffice? ---- */
 
-TEST(judgements) {
+TEST(incomplete_facts_delay_the_decision) {
         static const struct {
                 const char *what;
                 int card, device;
@@ -206,7 +207,7 @@ TEST(judgements) {
         }
 }
 
-TEST(late_before_anything_is_told) {
+TEST(an_interface_is_late_until_metadata_lists_it) {
         SITUATION(s);
         _free_ char *id = NULL, *primary = NULL, *listed = NULL;
         s.enis.n = 1;
@@ -219,7 +220,7 @@ TEST(late_before_anything_is_told) {
         ASSERT_PLANS(&s, "");
 }
 
-TEST(without_an_address_it_is_nobodys) {
+TEST(an_interface_without_an_address_is_ignored) {
         SITUATION(s);
         _free_ char *why = NULL, *none = NULL;
         s.items[1].ipv4s = NULL;
@@ -231,8 +232,8 @@ TEST(without_an_address_it_is_nobodys) {
         ASSERT_EQ(interface_judge(&s.facts, &none), JUDGEMENT_DECIDED);
 }
 
-/* It may get its address later, and behind the decision cni there is nothing to ask for. */
-TEST(of_the_primary_and_of_the_cnis_nothing_need_be_known) {
+/* The primary interface may get its address later, and the decision cni needs no metadata. */
+TEST(primary_and_cni_interfaces_need_no_metadata) {
         SITUATION(s);
         _free_ char *why = NULL;
         s.enis.n = 0;
@@ -246,7 +247,7 @@ TEST(of_the_primary_and_of_the_cnis_nothing_need_be_known) {
 
 /* ---- the plan ---- */
 
-TEST(the_primary) {
+TEST(plan_of_the_primary_interface) {
         SITUATION(s);
         s.facts.interface = &s.interfaces[0];
         PLAN(plan, &s);
@@ -259,7 +260,7 @@ TEST(the_primary) {
         ASSERT_TRUE(startswith(plan->id, "sha256:"));
 }
 
-TEST(a_secondary_one) {
+TEST(plan_of_a_secondary_interface) {
         SITUATION(s);
         ASSERT_PLANS(&s, SECONDARY);
         s.facts.init_ran = true;
@@ -268,8 +269,9 @@ TEST(a_secondary_one) {
         ASSERT_PLANS(&s, SECONDARY);
 }
 
-/* A power cut, or a networkd that starts meanwhile, finds nothing that is half or without its reason. */
-TEST(order) {
+/* A power cut, or networkd that starts meanwhile, must not find half a configuration, or a file without
+ * its decision. */
+TEST(decisions_come_before_files_and_files_before_the_reload) {
         SITUATION(s);
         s.facts.interface = &s.interfaces[0];
         s.drop_ins[0] = lit("/etc/systemd/network/70-eth0.network.d/a.conf");
@@ -281,12 +283,12 @@ TEST(order) {
                      *by_mac = action_at(plan, "write-file:" BY_MAC MAC_A), *by_name = action_at(plan, "write-file:" ETC "eth0");
         ASSERT_TRUE(strv_contains(link->after, by_mac->id) && strv_contains(link->after, by_name->id));
         ASSERT_TRUE(strv_contains(file->after, link->id) && strv_contains(off->after, file->id));
-        ASSERT_EQ(strv_length(reload->after), 3);       /* what it is made for, and not the decision */
+        ASSERT_EQ(strv_length(reload->after), 3);       /* the changes that it loads, not the decision */
         ASSERT_TRUE(!strv_contains(reload->after, by_mac->id));
         ASSERT_TRUE(by_mac->lenient && by_name->lenient && !file->lenient && !link->lenient && !reload->lenient);
 }
 
-TEST(nobody_waits_for_a_filter_that_cannot_be_set) {
+TEST(a_failed_rp_filter_does_not_block_the_reload) {
         SITUATION(s);
         PLAN(plan, &s);
         const Action *filter = action_at(plan, "set-sysctl:net/ipv4/conf/eth1/rp_filter"),
@@ -299,8 +301,8 @@ TEST(nobody_waits_for_a_filter_that_cannot_be_set) {
                          "reload-networkd systemd-networkd\n");
 }
 
-/* The next boot would leave it alone; nodeadm, which knows of no MACs, would, too. */
-TEST(the_primary_is_never_kept_as_the_cnis_by_its_mac) {
+/* The next boot would leave the primary interface alone. nodeadm knows no MACs and would do the same. */
+TEST(the_primary_mac_is_never_recorded_for_the_cni) {
         SITUATION(s);
         s.facts.interface = &s.interfaces[0];
         s.facts.init_ran = true;
@@ -314,8 +316,9 @@ TEST(the_primary_is_never_kept_as_the_cnis_by_its_mac) {
         ASSERT_STREQ(content(next, ETC "eth0"), "io.systemd.Network");
 }
 
-/* Nothing could be kept (a read-only /etc): the running interfaces lose nothing by another event. */
-TEST(what_runs_is_not_guessed_away) {
+/* With a read-only /etc no decision is recorded. Another event must not take files from interfaces that
+ * run. */
+TEST(a_managed_interface_stays_with_networkd_without_a_decision) {
         SITUATION(s);
         s.facts.init_ran = true;
         s.files[0] = lit("70-eks-eth1.network");
@@ -327,19 +330,19 @@ TEST(what_runs_is_not_guessed_away) {
         s.managed[0] = lit(MAC_C);
         ASSERT_PLANS(&s, LEFT_TO_CNI "remove-file 70-eks-eth1.network\nreload-networkd systemd-networkd\n");
         s.managed[0] = lit(MAC_B);
-        keep(&s, MAC_B, "eth1", MANAGER_CNI, false);    /* no guess */
+        keep(&s, MAC_B, "eth1", MANAGER_CNI, false);    /* a recorded decision, not a guess */
         ASSERT_PLANS(&s, LEFT_TO_CNI "remove-file 70-eks-eth1.network\nreload-networkd systemd-networkd\n");
 }
 
-TEST(nodeadms_file_keeps_its_form) {
+TEST(a_decision_file_of_nodeadm_keeps_its_json_form) {
         SITUATION(s);
-        keep(&s, MAC_C, "eth1", MANAGER_CNI, true);     /* the name was another's */
+        keep(&s, MAC_C, "eth1", MANAGER_CNI, true);     /* another interface had the name */
         PLAN(plan, &s);
         ASSERT_STREQ(content(plan, ETC "eth1"), "{\"mac\":\"" MAC_B "\",\"manager\":\"io.systemd.Network\"}");
         ASSERT_STREQ(content(plan, BY_MAC MAC_B), "{\"interface\":\"eth1\",\"manager\":\"io.systemd.Network\"}");
 }
 
-TEST(what_may_not_be_asked_is_not_kept) {
+TEST(without_readable_tags_no_decision_is_recorded) {
         SITUATION(s);
         s.facts.init_ran = true;
         s.facts.no_manage = NO_MANAGE_UNKNOWN;
@@ -353,7 +356,7 @@ TEST(what_may_not_be_asked_is_not_kept) {
         ASSERT_PLANS(&s, LEFT_TO_CNI);
 }
 
-TEST(drop_ins_of_the_image) {
+TEST(drop_ins_of_the_image_are_linked) {
         SITUATION(s);
         s.drop_ins[0] = lit("/usr/lib/systemd/network/70-eth1.network.d/b.conf");
         s.drop_ins[1] = lit("/run/systemd/network/70-eth1.network.d/eni.conf");
@@ -365,7 +368,7 @@ TEST(drop_ins_of_the_image) {
                          "set-sysctl net/ipv4/conf/eth1/rp_filter 2\nreload-networkd systemd-networkd\n");
 }
 
-TEST(drop_ins_that_the_image_has_no_more) {
+TEST(links_to_missing_drop_ins_are_removed) {
         SITUATION(s);
         s.drop_ins[0] = lit("/usr/lib/systemd/network/70-eth1.network.d/b.conf");
         s.files[0] = lit("70-eks-eth1.network.d");
@@ -380,7 +383,7 @@ TEST(drop_ins_that_the_image_has_no_more) {
 
 /* ---- names change ---- */
 
-TEST(renamed) {
+TEST(a_renamed_interface_gets_new_files) {
         SITUATION(s);
         keep(&s, MAC_B, "ens6", MANAGER_NETWORKD, false);
         keep(&s, MAC_B, "ens6", MANAGER_NETWORKD, true);        /* one file of each kind */
@@ -394,25 +397,25 @@ TEST(renamed) {
                          "set-sysctl net/ipv4/conf/eth1/rp_filter 2\nreload-networkd systemd-networkd\n");
 }
 
-TEST(names_swapped) {
+TEST(swapped_names_leave_the_file_of_the_other_interface) {
         SITUATION(s);
         keep(&s, MAC_B, "eth2", MANAGER_NETWORKD, false);
-        s.files[0] = lit("70-eks-eth2.network");        /* that is for eth2's own event to replace */
+        s.files[0] = lit("70-eks-eth2.network");        /* the event of eth2 replaces this one */
         ASSERT_PLANS(&s, "write-file MAC/" MAC_B "\nwrite-file ETC/eth1\nremove-file ETC/eth2\n"
                          "write-file 70-eks-eth1.network\n"
                          "set-sysctl net/ipv4/conf/eth1/rp_filter 2\nreload-networkd systemd-networkd\n");
-        keep(&s, MAC_C, "eth2", MANAGER_CNI, false);    /* it has had it: what stands under the name is its own */
+        keep(&s, MAC_C, "eth2", MANAGER_CNI, false);    /* its event has come, so the files under this name are its own */
         ASSERT_PLANS(&s, SECONDARY);
 }
 
-TEST(names_swapped_with_one_that_was_decided) {
+TEST(swapped_names_leave_the_decision_of_the_other_interface) {
         SITUATION(s);
         keep(&s, MAC_B, "eth2", MANAGER_NETWORKD, false);
-        keep(&s, MAC_C, "eth1", MANAGER_CNI, false);    /* its event may have come first, and written what we would remove */
+        keep(&s, MAC_C, "eth1", MANAGER_CNI, false);    /* its event may have come first and written what this plan would remove */
         ASSERT_PLANS(&s, SECONDARY);
 }
 
-TEST(a_file_of_its_name_is_anothers) {
+TEST(a_file_of_another_interface_under_the_same_name_is_removed) {
         SITUATION(s);
         s.facts.init_ran = true;
         keep(&s, MAC_C, "eth1", MANAGER_NETWORKD, false);
@@ -429,7 +432,7 @@ static Plan *removal_of(const Situation *s, const char *name) {
 }
 #define ASSERT_REMOVES(s, name, want) ({ _cleanup_(plan_freep) Plan *_plan = removal_of(s, name); assert_lines(_plan, want); })
 
-TEST(removal) {
+TEST(removal_deletes_the_files_of_an_interface) {
         SITUATION(s);
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(plan_freep) Plan *bad = NULL;
@@ -446,8 +449,8 @@ TEST(removal) {
         ASSERT_EQ(diag_first_error(&diag)->cause, CAUSE_INTERFACE);
 }
 
-/* They come and go for as long as the node runs. Settings of others stay. */
-TEST(removal_of_the_cnis) {
+/* Interfaces of the CNI come and go while the node runs. Settings of other interfaces stay. */
+TEST(removal_deletes_the_decision_for_a_cni_interface) {
         static const char files[] = "remove-file 70-eks-eth1.network\n", reload[] = "reload-networkd systemd-networkd\n";
         _free_ char *with = xasprintf("%sremove-file MAC/" MAC_B "\nremove-file ETC/eth1\n%s", files, reload),
                     *anothers = xasprintf("%sremove-file MAC/" MAC_B "\n%s", files, reload),
@@ -458,7 +461,7 @@ TEST(removal_of_the_cnis) {
         keep(&s, MAC_B, "eth1", MANAGER_CNI, false);
         keep(&s, MAC_C, "eth2", MANAGER_CNI, false);
         ASSERT_REMOVES(&s, "eth1", with);
-        s.kept[1].name = lit("eth1");           /* who has the name now has made the word */
+        s.kept[1].name = lit("eth1");           /* the interface that has the name now wrote this decision */
         ASSERT_REMOVES(&s, "eth1", anothers);
         s.kept[1].name = lit("eth2");
         s.interfaces[1] = (Interface){ .name = lit("eth7"), .mac = lit(MAC_B), .driver = lit("ena") };  /* renamed */
@@ -470,7 +473,7 @@ TEST(removal_of_the_cnis) {
         ASSERT_REMOVES(&s, "eth1", without);
 }
 
-TEST(names_that_no_file_can_have_are_refused) {
+TEST(names_that_are_not_file_names_are_refused) {
         static const struct { const char *id, *name, *mac; } cases[] = {
                 { "../../..", "eth1", MAC_B }, { ID, "../x", MAC_B }, { ID, "eth1", "../x" }, { ID, "eth1", "" },
         };
@@ -488,14 +491,14 @@ TEST(names_that_no_file_can_have_are_refused) {
 
 /* ---- files ---- */
 
-/* Made by nodeadm-internal for this MAC, and compared byte for byte. */
-TEST(nodeadms_bytes_for_the_primary) {
+/* nodeadm-internal wrote the fixture for this MAC. The files must be equal byte for byte. */
+TEST(the_primary_file_has_the_bytes_of_nodeadm) {
         _free_ char *want = read_fixture("/primary.network"),
                     *got = network_file(&(Eni){ .mac = lit("0a:1b:2c:3d:4e:5f"), .card = -1, .device = -1 }, true);
         ASSERT_STREQ(got, want);
 }
 
-TEST(the_mac_that_a_file_is_for) {
+TEST(the_mac_is_read_from_a_network_file) {
         static const char *const none[] = { "", "[Match]\nName=none", "[Match]\nPermanentMACAddress=", "PermanentMACAddress=" MAC_B "\n",
                                             "[Match]\nPermanentMACAddress=0A:00:00:00:00:0B\n", "\nPermanentMACAddress=0a:00:00:00:00:0" };
         for (int i = 0; i < 2; i++) {
@@ -508,7 +511,7 @@ TEST(the_mac_that_a_file_is_for) {
                         FAIL("%s", none[i]);
 }
 
-TEST(a_secondary_one_with_addresses_and_prefixes_of_both_families) {
+TEST(a_secondary_file_has_addresses_and_prefixes_of_both_families) {
         SITUATION(s);
         Eni *eni = &s.items[1];
         s.v4[1][1] = lit("10.0.1.21");
@@ -521,7 +524,7 @@ TEST(a_secondary_one_with_addresses_and_prefixes_of_both_families) {
         ASSERT_STREQ(got, want);
 }
 
-TEST(numbers_of_32_cards_are_their_own) {
+TEST(metrics_and_tables_of_32_cards_are_unique) {
         bool metrics[4096] = {}, tables[16384] = {};
         for (int card = 0; card < 32; card++)
                 for (int device = card == 0; device < 4; device++) {

@@ -8,22 +8,22 @@ static void assert_error(const char *line, const char *want) {
         ASSERT_STREQ(error, want);
 }
 
-TEST(marks) {
+TEST(err_and_error_fields_give_the_message) {
         assert_error("E1127 02:46:12.3 5484 run.go:72] \"command failed\" err=\"no key\"", "no key");
         assert_error("time=\"2026\" level=fatal msg=\"bad\" error=\"no \\\"cri\\\" here\" id=x", "no \"cri\" here");
         assert_error("{\"ts\":1.5,\"msg\":\"command failed\",\"err\":\"no \\\"such\\\" key\"}", "no \"such\" key");
         assert_error("{\"error\":\"of logrus\",\"level\":\"fatal\"}", "of logrus");
 }
 
-TEST(what_has_none) {
+TEST(a_line_without_an_error_field_is_the_message) {
         assert_error("F1127 02:46:12.3 5484 server.go:7] it ends", "it ends");
         assert_error("panic: [a] b", "panic: [a] b");
         assert_error("has err=5", "has err=5");
         assert_error("", "");
 }
 
-/* A secret must look as it is known to what hides it. */
-TEST(escapes) {
+/* A secret must have its original form here, or the scrubber does not recognize it. */
+TEST(escapes_in_errors_are_decoded) {
         assert_error("x err=\"a\\u003cb\\tc\\nd\\\\e\"", "a<b c d\\e");
         assert_error("x err=\"of Go: \\x1b \\\"q\\\" end\" more", "of Go: \\x1b \\\"q\\\" end");
         assert_error("x err=\"cut in the mid", "cut in the mid");
@@ -31,7 +31,7 @@ TEST(escapes) {
         assert_error("x err=\"", "");
 }
 
-TEST(cut_between_words) {
+TEST(long_errors_are_cut_between_words) {
         char line[1024] = "x err=\"";
         size_t n = strlen(line);
         memset(line + n, 'a', 590);

@@ -7,7 +7,7 @@
 #include "test.h"
 #include <float.h>
 
-TEST(numbers_are_the_shortest) {
+TEST(numbers_have_their_shortest_form) {
         static const struct { double value; const char *plain, *json; } cases[] = {
                 { 0,                    "0",                       "0" },
                 { -0.0,                 "-0",                      "-0" },
@@ -39,7 +39,7 @@ TEST(numbers_are_the_shortest) {
         }
 }
 
-TEST(layout_and_order) {
+TEST(indentation_and_key_order_follow_the_options) {
         json_auto_t *json = json_loads("{\"b\":[1,{},[],{\"y\":null,\"x\":true}],\"a\":\"\",\"B\":false}", 0, NULL);
         _free_ char *kept = json_text(json, 2, false), *sorted = json_text(json, 4, true), *line = json_text(json, 0, true);
         ASSERT_STREQ(kept, "{\n  \"b\": [\n    1,\n    {},\n    [],\n    {\n      \"y\": null,\n      \"x\": true\n    }\n  ],\n"

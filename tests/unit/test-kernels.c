@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kernels.ptx, executed by the fake libcuda, against the same in C. Then each of its instructions is changed:
- * the results must change with it, or the change means the same, which `equal` says with its reason. */
+ * kernels.ptx, executed by the fake libcuda, must compute the same as C. Then the test changes each of its
+ * instructions. Each change must change the results, unless `equal` lists it as equivalent, with the
+ * reason. */
 #include "prove/kernels.h"
 
 #include "fake-cuda.h"
@@ -19,7 +20,7 @@ typedef struct Bench {
         uint64_t words[REGION];
 } Bench;
 
-/* 0, or why not. */
+/* 0, or the error. */
 static unsigned bench_begin(Bench *b, const Cuda *cuda, const char *text) {
         *b = (Bench){ .cuda = cuda };
         ASSERT_EQ(cuda->create(&b->context, 0, 0), 0);
@@ -45,7 +46,7 @@ static unsigned launch(Bench *b, void *function, unsigned blocks, unsigned threa
         return r ?: b->cuda->record(b->stop, NULL);
 }
 
-/* How many bytes of memory the launch has moved, by the time that it took. */
+/* The bytes of memory that the launch moved, by the time that it took. */
 static unsigned moved(Bench *b, unsigned long *ret) {
         float ms = 0;
         unsigned r = b->cuda->elapsed(&ms, b->start, b->stop);
@@ -63,7 +64,7 @@ static unsigned give(Bench *b) {
         return r ?: b->cuda->finish(NULL);
 }
 
-/* 0: as in C. 1: not so. Else an error of the API. */
+/* 0: as in C. 1: different. Anything else is an error of the API. */
 static unsigned fills(Bench *b, uint64_t words, uint64_t salt, unsigned blocks, unsigned threads) {
         uint64_t base = b->region + BEFORE * 8;
         unsigned r = b->cuda->set(b->region, GUARD, sizeof b->words, NULL);
@@ -128,7 +129,7 @@ static const unsigned shapes[][2] = { { 1, 1 }, { 1, 32 }, { 2, 32 }, { 1, 33 },
 #define SALT UINT64_C(0x0123456789abcdef)
 #define GPU "gpus 1\nmemory 0 64\nsteps 20000\nspeed memory 1\n"
 
-TEST(fills_as_c_does) {
+TEST(the_fill_kernel_writes_the_same_as_c) {
         static const unsigned words[] = { 0, 1, 2, 31, 32, 33, 63, 64, 65, 100, 255, 256, 500, 504 };
         Bench b;
         ASSERT_EQ(bench_begin(&b, cuda_begin(GPU), prove_ptx), 0);
@@ -141,8 +142,8 @@ TEST(fills_as_c_does) {
         bench_end(&b);
 }
 
-/* The memory of a whole GPU, and a multiple of no grid. */
-TEST(fills_and_verifies_much) {
+/* As for the memory of a whole GPU, the number of words is not a multiple of the grid. */
+TEST(fill_and_verify_handle_more_words_than_threads) {
         const Cuda *c = cuda_begin("gpus 1\nmemory 0 1100\n");
         Bench b;
         uint64_t words = (1 << 17) + 77, salt = SALT, result[3] = { 0, UINT64_MAX, 0 }, *back, base, at;
@@ -169,7 +170,7 @@ static const Wrong some[] = {
         { 99, 0x10000 }, { 100, 0xff00 }, { 101, 6 },
 };
 
-TEST(verifies_as_c_does) {
+TEST(the_verify_kernel_counts_the_same_as_c) {
         static const unsigned words[] = { 0, 1, 8, 64, 99, 100, 101, 102, 333, 400 };
         Bench b;
         ASSERT_EQ(bench_begin(&b, cuda_begin(GPU), prove_ptx), 0);
@@ -195,26 +196,26 @@ static void multiplies_well(const char *script) {
         bench_end(&b);
 }
 
-TEST(multiplies_as_c_does) {
+TEST(the_product_kernel_computes_the_same_as_c) {
         multiplies_well("");
 }
 
-/* The order of the sums of mma is not documented, nor how many bits a GPU keeps on the way. */
-TEST(multiplies_in_any_order) {
+/* NVIDIA does not document the order of the sums of mma, nor how many bits a GPU keeps meanwhile. */
+TEST(the_product_kernel_is_exact_in_any_order_of_sums) {
         multiplies_well("sums backward\n");
 }
-TEST(multiplies_with_18_bits) {
+TEST(the_product_kernel_is_exact_with_18_bits) {
         multiplies_well("sums 18\n");
 }
 
-TEST(needs_18_bits) {
+TEST(the_product_kernel_is_wrong_with_17_bits) {
         Bench b;
         ASSERT_EQ(bench_begin(&b, cuda_begin(GPU "sums 17\n"), prove_ptx), 0);
         ASSERT_EQ(multiplies(&b, 3, 1, 3, 96), 1);
         bench_end(&b);
 }
 
-TEST(patterns_differ) {
+TEST(neighbouring_words_have_different_patterns) {
         for (uint64_t i = 1; i < 1000; i++)
                 ASSERT_TRUE(prove_pattern(i, SALT) != prove_pattern(i - 1, SALT));
         ASSERT_TRUE(prove_pattern(77, ~SALT) == ~prove_pattern(77, SALT));
@@ -222,7 +223,7 @@ TEST(patterns_differ) {
 
 /* ---- mutants ---- */
 
-/* Many more words than there are: it must run into the end of the memory. */
+/* More words than there are: the kernel must run past the end of the memory. */
 static unsigned runs_out(const Cuda *cuda, const char *text, bool verify) {
         uint64_t words = UINT64_C(1) << 63 | UINT64_C(1) << 32 | 1, salt = SALT;
         Bench b;
@@ -259,7 +260,7 @@ static unsigned judge(const Cuda *cuda, const char *text) {
         return r ?: runs_out(cuda, text, true);
 }
 
-/* Mutants that mean the same: a part of the line, and of what it became, with the reason. */
+/* Equivalent mutants: a part of the old line, a part of the new one, and the reason. */
 static const struct { const char *from, *to, *reason; } equal[] = {
         { "cvta.to.global", NULL, "generic addresses of global memory are the same" },
         { "ret;", NULL, "the text of the kernel ends there" },
@@ -286,7 +287,7 @@ static bool is_equal(const char *from, const char *to) {
         if (a == 0x003fffc0 && startswith(to, "and.b32"))
                 return ((a ^ b) & ~0x44000000UL) == 0;
         if (startswith(to, "mov.u64 %first, ") && b > REGION)
-                return true;                                    /* more than any number of a word */
+                return true;                                    /* more than the index of any word */
         return ANY(e, equal, ARRAY_SIZE(equal),
                    strstr(from, e->from) && (e->to ? strstr(to, e->to) != NULL : !*to));
 }
@@ -341,7 +342,7 @@ static void change_opcode(Mutants *m, const char *at, size_t length) {
                 swap_words(m, at, length, swaps[i][0], swaps[i][1]);
 }
 
-/* Numbers become their neighbours, and lose or win a bit. */
+/* Numbers become their neighbours, and lose or gain a bit. */
 static void change_numbers(Mutants *m, const char *at, size_t length) {
         for (const char *p = at; p < at + length; p++) {
                 if (*p < '0' || *p > '9' || p[-1] != ' ')
@@ -380,8 +381,8 @@ static void change_registers(Mutants *m, const char *at, size_t length) {
         }
 }
 
-/* Names alone decide nothing: under those of the other kernel each does what its text says. */
-TEST(names_do_not_count) {
+/* Names alone change nothing: under another name each kernel does what its text says. */
+TEST(kernels_do_the_same_under_other_names) {
         const Cuda *c = cuda_begin(GPU);
         const char *fill = strstr(prove_ptx, "ns_fill("), *product = strstr(prove_ptx, "ns_product(");
         void *function;
@@ -399,7 +400,7 @@ TEST(names_do_not_count) {
         bench_end(&b);
 }
 
-TEST(each_instruction_counts) {
+TEST(no_mutant_of_the_kernels_survives) {
         Mutants m = { .cuda = cuda_begin(GPU) };
         unsigned statements = 0;
         ASSERT_EQ(judge(m.cuda, prove_ptx), 0);

@@ -19,7 +19,7 @@ static char *event(const char *type, const char *boot_id, const char *conditions
                          "\"status\":{\"nodeInfo\":{\"bootID\":\"%s\"},\"conditions\":[%s]}}}\n", type, boot_id, conditions);
 }
 
-TEST(states) {
+TEST(the_node_state_follows_the_event) {
         static const char pressure[] = "{\"type\":\"MemoryPressure\",\"status\":\"True\"},";
         static const struct { const char *type, *boot_id, *ready; KubeNodeState state; } cases[] = {
                 { "ADDED",    BOOT,    "\"True\"",    KUBE_NODE_READY      },
@@ -28,7 +28,7 @@ TEST(states) {
                 { "ADDED",    BOOT,    "\"Unknown\"", KUBE_NODE_REGISTERED },
                 { "ADDED",    BOOT,    "true",        KUBE_NODE_REGISTERED },
                 { "ADDED",    "other", "\"True\"",    KUBE_NODE_STALE      },
-                { "ADDED",    "",      "\"True\"",    KUBE_NODE_READY      },    /* kubelet could not say: it alone reports Ready */
+                { "ADDED",    "",      "\"True\"",    KUBE_NODE_READY      },    /* kubelet did not know its boot, but only kubelet reports Ready */
                 { "DELETED",  BOOT,    "\"True\"",    KUBE_NODE_ABSENT     },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -41,7 +41,7 @@ TEST(states) {
         }
 }
 
-TEST(no_conditions_yet) {
+TEST(a_node_without_conditions_is_registered) {
         _free_ char *line = event("ADDED", BOOT, ""), *why = NULL;
         _cleanup_(kube_node_done) KubeNode n = {};
         ASSERT_OK(parse(line, &n, &why));
@@ -50,7 +50,7 @@ TEST(no_conditions_yet) {
         ASSERT_EQ(n.created, 1767323045);
 }
 
-TEST(own_boot_not_known) {
+TEST(without_an_own_boot_id_a_ready_node_counts) {
         _free_ char *line = event("ADDED", "any", "{\"type\":\"Ready\",\"status\":\"True\"}"), *why = NULL;
         _cleanup_(kube_node_done) KubeNode n = {};
         ASSERT_OK(kube_event_parse(line, strlen(line), "", &n, &why));
@@ -58,7 +58,7 @@ TEST(own_boot_not_known) {
         ASSERT_EQ(n.ready_since, 0);
 }
 
-TEST(what_a_condition_says) {
+TEST(reason_and_message_come_from_the_ready_condition) {
         _free_ char *line = event("ADDED", BOOT, "{\"type\":\"Ready\",\"status\":\"Unknown\",\"reason\":\"R\",\"message\":\"m n\"}"), *why = NULL;
         _cleanup_(kube_node_done) KubeNode n = {};
         ASSERT_OK(parse(line, &n, &why));
@@ -66,7 +66,7 @@ TEST(what_a_condition_says) {
         ASSERT_STREQ(n.message, "m n");
 }
 
-TEST(no_events) {
+TEST(invalid_events_are_refused) {
         static const char *const lines[] = { "", "\n", "{}", "[]", "<html>", "{\"type\":\"ADDED\"}", "{\"type\":\"ADDED\",\"object\":[]}", "{\"object\":{}}",
                                              "{\"type\":\"BOOKMARK\",\"object\":{}}", "{\"type\":7,\"object\":{}}", "{\"type\":\"ADDED\",\"object\":{}} x" };
         for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
@@ -77,7 +77,7 @@ TEST(no_events) {
         }
 }
 
-TEST(error_events) {
+TEST(error_events_have_the_message_of_the_server) {
         _free_ char *why = NULL, *other = NULL;
         KubeNode n = {};
         ASSERT_ERROR(parse("{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"message\":\"too old\"}}", &n, &why), EREMOTEIO);
@@ -86,7 +86,7 @@ TEST(error_events) {
         ASSERT_TRUE(other);
 }
 
-TEST(status_messages) {
+TEST(the_message_of_a_status_is_found) {
         static const char *const bodies[][2] = { { "{\"message\":\"no\"}", "no" }, { "{\"message\":\"\"}", NULL }, { "{\"message\":7}", NULL }, { "nothing", NULL } };
         for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
                 Text body = {};
@@ -107,7 +107,7 @@ TEST(status_messages) {
 #define EFA(rdma) "{\"attributes\":{\"dra.net/rdma\":{\"bool\":" rdma "}}}"
 #define TAINTED  ",\"taints\":[{\"key\":\"xid\",\"effect\":\"NoSchedule\"}]"
 
-TEST(devices) {
+TEST(devices_that_pods_cannot_get_are_explained) {
         static const struct { const char *expected, *status, *slices, *text; } cases[] = {
                 { "{}", "{}", "{}", NULL },
                 { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(8), GPUS(8)), "{}", NULL },
@@ -164,7 +164,7 @@ static int look(const char *text, bool found, NodeLook *ret) {
         return node_look_parse(&body, found, "n", UNHEALTHY, ret);
 }
 
-TEST(a_look_at_the_taints) {
+TEST(the_nodestrap_taint_of_a_node_is_found) {
         static const struct { const char *spec, *taint; } cases[] = {
                 { NODE("{}"), NULL },
                 { NODE("{\"taints\":[]}"), NULL },
@@ -186,8 +186,8 @@ TEST(a_look_at_the_taints) {
         ASSERT_STREQ(l.provider_id, "aws:///us-west-2a/i-1");
 }
 
-/* Only the API server itself may say that there is none: a 404 of a proxy is not an answer. */
-TEST(no_node_and_no_answer) {
+/* Only the API server itself can say that a Node does not exist: a 404 of a proxy is not an answer. */
+TEST(only_a_404_of_the_api_server_means_no_node) {
         static const char missing[] = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404}";
         static const struct { const char *text; bool found; } bad[] = {
                 { missing, true }, { NODE("{}"), false }, { "404 page not found\n", false }, { "", false }, { "", true }, { "[]", true },
@@ -204,8 +204,7 @@ TEST(no_node_and_no_answer) {
 
 /* ---- the name of the Node ---- */
 
-/* All that counts of a kubeconfig here. */
-TEST(whose_node_it_was) {
+TEST(a_stale_node_keeps_its_provider_id) {
         static const char line[] = "{\"type\":\"ADDED\",\"object\":{\"spec\":{\"providerID\":\"aws:///a/i-0\"},\"status\":{\"nodeInfo\":{\"bootID\":\"b\"}}}}\n";
         _cleanup_(kube_node_done) KubeNode stale = {}, own = {};
         char *why = NULL;
@@ -217,6 +216,7 @@ TEST(whose_node_it_was) {
         ASSERT_TRUE(!own.provider_id);
 }
 
+/* The parts of a kubeconfig that matter here. */
 static const char kubeconfig[] =
         "current-context: k\ncontexts: [{name: k, context: {cluster: c, user: u}}]\n"
         "clusters: [{name: c, cluster: {server: \"https://kube.example\","
@@ -236,7 +236,7 @@ static void remove_files(const char *dir) {
         }
 }
 
-TEST(node_names) {
+TEST(the_node_name_follows_hostname_override) {
         static const struct { const char *environment, *node; } cases[] = {
                 { "NODEADM_KUBELET_ARGS=--v=2\n", "host.example" },
                 { "NODEADM_KUBELET_ARGS=--hostname-override=My.Node --v=2\n", "my.node" },
@@ -272,7 +272,7 @@ TEST(node_names) {
         remove_files(dir);
 }
 
-TEST(names_that_no_node_can_have) {
+TEST(invalid_node_names_are_errors) {
         static const struct { const char *environment, *words; } cases[] = {
                 { "NODEADM_KUBELET_ARGS=--hostname-override=my_node\n", "/etc/eks/kubelet/environment: the name of this node" },
                 { "NODEADM_KUBELET_ARGS=--v=2\n", "the host name is not a valid name of a Node" },
@@ -295,8 +295,8 @@ TEST(names_that_no_node_can_have) {
         remove_files(dir);
 }
 
-/* As spec.cluster.apiServerEndpoint may have it. */
-TEST(servers) {
+/* Forms that spec.cluster.apiServerEndpoint may have. */
+TEST(only_https_servers_are_accepted) {
         static const struct { const char *server, *words; } cases[] = {
                 { "https://kube.example", NULL },
                 { "HTTPS://kube.example/", NULL },
@@ -361,7 +361,7 @@ static char *explain(const KubeAccess *access, const KubeIdentity *identity, con
 
 #define BODY(text) { text, sizeof text - 1, sizeof text }
 
-TEST(failures) {
+TEST(each_failure_has_a_cause_and_a_sentence) {
         static char asks[] = "{\"message\": \"nodes \\\"n\\\" is forbidden: User \\\"system:node:ip-1\\\" cannot watch\"}",
                     lonely[] = "{\"message\": \"User \\\"system:node:n\\\" cannot watch\"}", user[] = "{\"message\": \"User \\\"me\\\" cannot watch\"}",
                     open_end[] = "{\"message\": \"User \\\"system:node:ip-1\"}";
@@ -418,20 +418,20 @@ TEST(a_node_named_after_its_instance_id_needs_another_mapping) {
         ASSERT_CONTAINS(text, "takes this node for ip-1: with InstanceIdNodeName, aws-auth must map the role to system:node:{{SessionName}}");
 }
 
-TEST(role_not_known) {
+TEST(an_unknown_role_has_a_placeholder_in_the_command) {
         static const Case c = { { .status = 401 }, 0, CAUSE_NOT_MAPPED, NULL };
         _free_ char *text = explain(&access_nowhere, &unknown, &c);
         ASSERT_CONTAINS(text, "probably lacks an access entry or aws-auth line for that role: create one (aws eks create-access-entry --cluster-name training --type EC2_LINUX --principal-arn ARN-OF-THE-ROLE). If it has one, ");
 }
 
-TEST(somebody_elses_words) {
+TEST(control_characters_of_the_server_are_escaped) {
         static char body[] = "{\"message\":\"a\\u001b[31mb\\nc\"}";
         Case c = { { .status = 403, .body = { body, sizeof body - 1, sizeof body } }, 0, CAUSE_FORBIDDEN, NULL };
         _free_ char *text = explain(&access_here, &known, &c);
         ASSERT_CONTAINS(text, "(a\\x1b[31mb\\x0ac)");
 }
 
-TEST(when_the_clock_is_asked_for) {
+TEST(only_certificate_dates_need_the_server_clock) {
         KubeReply r = { .curl = CURLE_PEER_FAILED_VERIFICATION, .verify = X509_V_ERR_CERT_HAS_EXPIRED };
         ASSERT_TRUE(kube_failure_wants_clock(&r));
         r.verify = X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;

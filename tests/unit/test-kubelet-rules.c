@@ -41,7 +41,7 @@ static void check(const Case *c) {
 #define BAD(version, settings, key, words) { version, settings, NULL, OF(key), words }
 #define GOOD(version, settings) { version, settings, NULL, NULL, NULL }
 
-TEST(verdicts) {
+TEST(rules_judge_settings_by_version) {
         static const Case cases[] = {
                 /* images */
                 BAD("1.33.4", "{'imageGCHighThresholdPercent':70}", "imageGCHighThresholdPercent", "must be below"), GOOD("1.33.4", "{'imageGCLowThresholdPercent':84}"),
@@ -65,7 +65,7 @@ TEST(verdicts) {
                 BAD("1.33.4", "{'shutdownGracePeriod':'1m','shutdownGracePeriodByPodPriority':[{'priority':0,'shutdownGracePeriodSeconds':10}]}", "shutdownGracePeriodByPodPriority", "cannot be used with"),
                 GOOD("1.34.0", "{'shutdownGracePeriodByPodPriority':[{'priority':0,'shutdownGracePeriodSeconds':10}]}"),
                 BAD("1.34.0", "{'shutdownGracePeriodByPodPriority':[{'priority':'high'}]}", "shutdownGracePeriodByPodPriority[0].priority", "whole number"),
-                /* what is kept from pods */
+                /* reserved resources */
                 BAD("1.33.4", "{'enforceNodeAllocatable':['pods','none']}", "enforceNodeAllocatable", "beside none"), BAD("1.31.4", "{'enforceNodeAllocatable':['pods','pods']}", "enforceNodeAllocatable", "twice"),
                 GOOD("1.30.4", "{'enforceNodeAllocatable':['pods','pods']}"), BAD("1.31.4", "{'enforceNodeAllocatable':['pods','kube-reserved-compressible']}", "enforceNodeAllocatable", "from 1.32 on"),
                 BAD("1.33.4", "{'enforceNodeAllocatable':['kube-reserved','kube-reserved-compressible']}", "enforceNodeAllocatable", "-compressible"), GOOD("1.33.4", "{'enforceNodeAllocatable':['pods','kube-reserved-compressible']}"),
@@ -134,7 +134,7 @@ TEST(verdicts) {
                 check(&cases[i]);
 }
 
-TEST(flags_take_the_place_of_settings) {
+TEST(flags_override_settings_in_the_rules) {
         static const Case cases[] = {
                 { "1.33.4", "{'reservedSystemCPUs':'99'}", "--reserved-cpus=0-1", NULL, NULL },
                 { "1.33.4", NULL, "--reserved-cpus=99", "spec.kubelet.flags[0]", "names CPU 99" },
@@ -157,8 +157,8 @@ TEST(flags_take_the_place_of_settings) {
                 check(&cases[i]);
 }
 
-/* Ours go where the user's stand in their place, and only there. */
-TEST(ours_yields) {
+/* Our settings disappear if the user sets the same thing, and only then. */
+TEST(our_settings_yield_to_those_of_the_user) {
         static const struct { const char *settings, *flag, *key, *want; } cases[] = {
                 { "{}", NULL, "kubeReservedCgroup", "\"/runtime\"" },
                 { "{'reservedSystemCPUs':'0'}", NULL, "kubeReservedCgroup", "absent" },
@@ -191,8 +191,8 @@ TEST(ours_yields) {
         }
 }
 
-/* Under the name of nodeadm the node has its bytes. */
-TEST(by_the_name_of_nodeadm) {
+/* As nodeadm, the files must have the bytes of nodeadm. */
+TEST(as_nodeadm_the_rules_only_warn) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.options.as_nodeadm = true;
         s.config.kubelet.config = sample_json(&s, "{'evictionSoft':{'memory.available':'5%'}}");

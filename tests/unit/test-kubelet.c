@@ -6,7 +6,7 @@
 #define USER   "/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"
 #define FLAGS  "/etc/eks/kubelet/environment"
 
-TEST(cluster_dns) {
+TEST(cluster_dns_is_the_tenth_address_of_the_range) {
         static const struct { const char *cidr, *dns; } cases[] = {
                 { "10.100.0.0/16", "10.100.0.10" },             { "172.20.0.0/16", "172.20.0.10" },
                 { "10.100.7.9/16", "10.100.0.10" },             { "192.168.1.128/25", "192.168.1.138" },
@@ -31,13 +31,13 @@ TEST(cluster_dns) {
         }
 }
 
-TEST(cpu_reservation) {
+TEST(the_cpu_reservation_grows_with_the_cpus) {
         static const unsigned cases[][2] = { { 0, 0 }, { 1, 60 }, { 2, 70 }, { 3, 75 }, { 4, 80 }, { 8, 90 }, { 16, 110 }, { 96, 310 }, { 192, 550 } };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 ASSERT_EQ(cpu_reserved_millicores(cases[i][0]), cases[i][1]);
 }
 
-TEST(settings_by_version) {
+TEST(settings_follow_the_kubelet_version) {
         static const struct { const char *version, *path, *want; } cases[] = {
                 { "1.32.9", "featureGates",                "{\"RotateKubeletServerCertificate\":true}" },
                 { "1.33.0", "featureGates",                "{\"DynamicResourceAllocation\":true,\"RotateKubeletServerCertificate\":true}" },
@@ -70,8 +70,9 @@ TEST(settings_by_version) {
         }
 }
 
-/* kubelet warns of gates that are generally available, and does not start with one that it knows no more. */
-TEST(gates_by_name) {
+/* kubelet warns of gates that are generally available. It does not start with a gate that it no longer
+ * knows. */
+TEST(feature_gates_follow_version_and_program_name) {
         static const struct { const char *version, *nodeadms, *ours; } cases[] = {
                 { "1.27.0", "KubeletCredentialProviders ", "" },
                 { "1.32.0", "", "" },
@@ -86,7 +87,7 @@ TEST(gates_by_name) {
                 _free_ char *version = xstrdup(cases[i / 2].version);
                 s.host.kubelet_version = version;
                 s.options.as_nodeadm = i % 2;
-                bool locked = version_at_least(version, 1, 35);         /* to true */
+                bool locked = version_at_least(version, 1, 35);         /* locked to true */
                 s.config.kubelet.config = sample_json(&s, locked ? "{'featureGates': {'DynamicResourceAllocation': true}}"
                                                                  : "{'featureGates': {'DynamicResourceAllocation': false}}");
                 sample_plan(&s);
@@ -103,7 +104,7 @@ TEST(gates_by_name) {
         }
 }
 
-TEST(gates_of_the_table) {
+TEST(the_table_has_feature_gates_by_version) {
         static const struct { const char *name; unsigned minor; const char *want; } cases[] = {
                 { "AllAlpha", 28, "off" }, { "AllBeta", 37, "off" }, { "MemoryQoS", 36, "off" }, { "MemoryQoS", 37, "on" },
                 { "SidecarContainers", 28, "off" }, { "SidecarContainers", 32, "on" }, { "SidecarContainers", 33, "on, locked" }, { "SidecarContainers", 36, "on, locked" },
@@ -126,8 +127,9 @@ TEST(gates_of_the_table) {
         ASSERT_TRUE(!kubelet_gate_nearest("EntirelyOfMyOwnMaking"));
 }
 
-/* From 1.35 on gates need one another: ours have the default value there, so that a user decides alone. */
-TEST(our_gates_are_known_to_each_kubelet) {
+/* From 1.35 on gates depend on each other. Our gates have their default values there, so only the user
+ * decides. */
+TEST(each_kubelet_starts_with_our_feature_gates) {
         for (unsigned i = 2 * KUBELET_TABLES_FROM; i < 2 * (KUBELET_TABLES_TO + 1); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
                 _free_ char *version = xasprintf("1.%u.0", i / 2);
@@ -144,7 +146,7 @@ TEST(our_gates_are_known_to_each_kubelet) {
         }
 }
 
-TEST(gates_that_this_kubelet_exits_with) {
+TEST(feature_gates_that_kubelet_exits_with_are_errors) {
         static const struct { const char *file, *flag, *version, *path, *said; } cases[] = {
                 { "'DynamicResourceAlocation': true", NULL, "1.33.13", ".config.featureGates.DynamicResourceAlocation",
                   "kubelet 1.33.13 exits: it does not know the feature gate \"DynamicResourceAlocation\"; did you mean DynamicResourceAllocation?" },
@@ -159,7 +161,7 @@ TEST(gates_that_this_kubelet_exits_with) {
                 { NULL, "--feature-gates=NodeSwap=true, Own = 1", "1.33.13", ".flags[0]", "does not know the feature gate \"Own\"" },
                 { NULL, "--v=2 --feature_gates SidecarContainers=F", "1.33.13", ".flags[0]", "SidecarContainers=false: it is locked" },
                 { NULL, "--feature-gates=\"SidecarContainers=false,SidecarContainers=true\"", "1.33.13", NULL, NULL },
-                /* the flag takes its place, from 1.32 on after a check of the file */
+                /* the flag overrides the file; from 1.32 on kubelet checks the file first */
                 { "'APIServerTracing': true, 'CSINodeExpandSecret': false", "--feature-gates=CSINodeExpandSecret=true", "1.30.14", NULL, NULL },
                 { "'SidecarContainers': false", "--feature-gates=SidecarContainers=true", "1.33.13", ".config.featureGates.SidecarContainers", "locked to true" },
                 { "'SidecarContainers': true", "--feature-gates=SidecarContainers=false", "1.33.13", ".flags[0]", "locked to true" },
@@ -191,8 +193,8 @@ TEST(gates_that_this_kubelet_exits_with) {
         }
 }
 
-/* nodeadm writes it, and so do we under its name. */
-TEST(gates_under_nodeadms_name_are_told) {
+/* nodeadm writes such gates, and so does nodestrap under that name. */
+TEST(as_nodeadm_bad_feature_gates_are_warnings) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.config.kubelet.config = sample_json(&s, "{'featureGates': {'NoSuchGate': true, 'NodeSwap': false}}");
         s.config.kubelet.flags = LIST("--feature-gates=SidecarContainers=false");
@@ -204,7 +206,7 @@ TEST(gates_under_nodeadms_name_are_told) {
         strv_free(s.config.kubelet.flags);
 }
 
-TEST(flags_by_version) {
+TEST(flags_follow_the_kubelet_version) {
         static const struct { const char *version, *text; bool there; } cases[] = {
                 { "1.33.4", "--cloud-provider=external", true },        { "1.25.0", "--cloud-provider=aws", true },
                 { "1.25.0", "--hostname-override", false },             { "1.33.4", "--hostname-override=ip-10-0-3-7.us-west-2.compute.internal", true },
@@ -231,7 +233,7 @@ TEST(flags_by_version) {
         }
 }
 
-TEST(gpu_label_of_nodeadm_is_for_1_35) {
+TEST(as_nodeadm_the_gpu_label_starts_with_1_35) {
         for (unsigned minor = 33; minor < 37; minor++) {
                 _cleanup_(sample_done) Sample s = sample_new();
                 _free_ char *version = xasprintf("1.%u.3", minor);
@@ -252,7 +254,7 @@ TEST(gpu_label_needs_a_gpu) {
         ASSERT_TRUE(!strstr(sample_file(&s, FLAGS)->file.content, "gpu.present"));
 }
 
-TEST(user_settings) {
+TEST(user_settings_go_to_a_drop_in_or_are_merged) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.config.kubelet.config = sample_json(&s, "{'maxPods': 42, 'featureGates': {'NodeSwap': true}, 'memoryThrottlingFactor': 0.9}");
         sample_plan(&s);
@@ -275,7 +277,7 @@ TEST(user_settings) {
         ASSERT_TRUE(!strstr(sample_file(&s, FLAGS)->file.content, "ALPHA"));
 }
 
-TEST(pods) {
+TEST(max_pods_follow_eni_limits_and_flags) {
         _cleanup_(sample_done) Sample s = sample_new();
         Diag w = {};
         ASSERT_EQ(max_pods_choose(&s.config, &s.host, &w).pods, 234);
@@ -289,7 +291,7 @@ TEST(pods) {
         diag_done(&w);
 }
 
-TEST(flags_that_this_kubelet_does_not_know) {
+TEST(flags_that_kubelet_does_not_know_are_errors) {
         static const struct { const char *flag, *version, *said; } cases[] = {
                 { "--pod-infra-container-image=x", "1.34.3", NULL }, { "--pod_infra_container_image=x", "1.35.3", "kubelet 1.35.3 does not know --pod-infra-container-image and would exit" },
                 { "--fail-cgroupv1=false", "1.30.14", "does not know --fail-cgroupv1" }, { "--fail-cgroupv1=false", "1.31.13", NULL },
@@ -309,7 +311,7 @@ TEST(flags_that_this_kubelet_does_not_know) {
         }
 }
 
-TEST(errors_of_the_plan_say_where) {
+TEST(plan_errors_have_file_and_line) {
         _cleanup_(sample_done) Sample s = sample_new();
         _cleanup_(origins_done) Origins o = {};
         origins_add(&o, "spec", (Position){ .source = "a", .line = 3 });
@@ -329,7 +331,7 @@ TEST(errors_of_the_plan_say_where) {
         s.config.origins = NULL;
 }
 
-TEST(versions_that_are_not_known_or_do_not_go_together) {
+TEST(unknown_or_incompatible_versions_are_warnings) {
         static const struct { const char *kubelet, *containerd; bool kubelet_told, containerd_told, too_old, old; } cases[] = {
                 { "1.37.2", "1.7.27", false, false, false, true }, { "1.38.0", "2.1.5", true, false, false, false }, { "1.38.0", "1.7.27", true, false, true, false },
                 { "1.28.0", "2.9.0", false, false, false, false }, { "1.27.16", "2.1.5", true, false, false, false }, { "1.20.0", "3.0", true, true, false, false },
@@ -347,7 +349,7 @@ TEST(versions_that_are_not_known_or_do_not_go_together) {
         }
 }
 
-TEST(expression) {
+TEST(a_bad_max_pods_expression_is_a_warning) {
         static const struct { const char *text; unsigned pods; bool warned; } cases[] = {
                 { "(default_enis - 1) * (ips_per_eni - 1) + 2", 205, false }, { "max_pods * 2", 468, false }, { "vcpus + memory_mib", 65552, false }, { "vcpus + physical_memory_mib", 65552, false },
                 { "max_pods - 234", 234, true }, { "2147483648", 234, true }, { "nonsense", 234, true }, { "1 / 0", 234, true },
@@ -364,9 +366,9 @@ TEST(expression) {
         }
 }
 
-/* It belongs to the machine as soon as the driver is loaded (memoryMode: numa): a later run has the same
- * number. */
-TEST(memory_of_gpus_is_none_of_an_expression) {
+/* With memoryMode numa the GPU memory joins the machine when the driver loads. A later run must have the
+ * same number. */
+TEST(gpu_memory_does_not_count_in_an_expression) {
         _cleanup_(sample_done) Sample s = sample_new();
         NumaNode nodes[] = { { 0, 4, s.host.memory_bytes }, { 2, 0, 100ULL << 30 } };
         _free_ char *text = xstrdup("memory_mib");
@@ -382,7 +384,7 @@ TEST(memory_of_gpus_is_none_of_an_expression) {
         diag_done(&w);
 }
 
-TEST(addresses_and_names) {
+TEST(node_ip_and_host_name_follow_the_configuration) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.config.cluster.cidr = (char[]){ "fd30:1c53:5f8a::/108" };
         s.host.instance.ipv6 = (char[]){ "2600:1f14::7" };
@@ -398,7 +400,7 @@ TEST(addresses_and_names) {
         ASSERT_CONTAINS(diag_first_error(&s.diag)->text, "IPv6");
 }
 
-TEST(kubeconfig) {
+TEST(kubeconfig_has_server_plugin_and_quoted_names) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.config.cluster.name = (char[]){ "a\"b: c" };
         sample_plan(&s);
@@ -417,7 +419,7 @@ TEST(kubeconfig) {
         ASSERT_EQ(sample_file(&s, "/etc/kubernetes/pki/ca.crt")->file.size, s.config.cluster.certificate_authority_size);
 }
 
-TEST(image_credential_provider) {
+TEST(the_credential_provider_config_follows_the_version) {
         static const char *path = "/etc/eks/image-credential-provider/config.json";
         _cleanup_(sample_done) Sample s = sample_new();
         s.host.kubelet_version = (char[]){ "1.31.0" };

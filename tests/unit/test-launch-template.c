@@ -36,7 +36,7 @@ static char *findings(const char *text, Template t, int *ret) {
 static char *const p5[] = { (char *)"p5.48xlarge", NULL }, *const gb200[] = { (char *)"p6e-gb200.36xlarge", NULL },
              *const g5[] = { (char *)"g5.xlarge", NULL };
 
-TEST(a_template_without_anything_is_well) {
+TEST(an_empty_template_is_accepted) {
         ASSERT_FOUND("{}", ((Template){ .types = p5 }), 0, "");
         ASSERT_FOUND("[1, {a: b}]", ((Template){}), 0, "");
         ASSERT_FOUND("{NetworkInterfaces: 3, BlockDeviceMappings: [7, {}], MetadataOptions: [], TagSpecifications: x}",
@@ -48,7 +48,7 @@ TEST(a_template_without_anything_is_well) {
                      "Linux; rename one\n");
 }
 
-TEST(a_finding_stands_at_its_key) {
+TEST(a_finding_has_the_position_of_its_key) {
         ASSERT_FOUND("MetadataOptions:\n  HttpTokens: required\n  HttpEndpoint: disabled\n", ((Template){ .path = "a.b" }),
                      -EINVAL, "3:3 a.b.MetadataOptions.HttpEndpoint: EIMDS: nodestrap reads user data from the "
                      "metadata service, so the boot ends with EIMDS; set it to enabled\n");
@@ -60,7 +60,7 @@ TEST(a_finding_stands_at_its_key) {
                      "2:70 MetadataOptions.HttpTokenz: warning: is not a key of EC2; did you mean HttpTokens?\n");
 }
 
-TEST(terraform_has_other_names_and_blocks) {
+TEST(names_and_blocks_of_terraform_are_understood) {
         const Template t = { .types = p5, .terraform = true, .path = "aws_launch_template.a" };
         ASSERT_FOUND("{\"metadata_options\": [{\"http_tokens\": \"optional\"}], \"vpc_security_group_ids\": [\"sg-1\"],\n"
                      "\"network_interfaces\": [{\"network_card_index\": 32, \"device_index\": 1, \"interface_type\": \"efa\"}],\n"
@@ -78,7 +78,7 @@ TEST(terraform_has_other_names_and_blocks) {
                      "\"capacity_reservation_specification\": [{\"capacity_reservation_target\": [{}]}]}", t, 0, "");
 }
 
-TEST(the_template_has_what_the_boot_expects) {
+TEST(the_template_must_have_what_the_boot_expects) {
         Config c = { .instance.efa = EFA_AUTO, .instance.expected_efa = 2 };
         Template t = { .types = p5, .config = &c };
         static const char text[] = "NetworkInterfaces:\n"
@@ -106,7 +106,7 @@ TEST(the_template_has_what_the_boot_expects) {
                      "maps it, the boot ends with EVOLUME; add a mapping\n");
 }
 
-TEST(cards_of_the_type_count) {
+TEST(efa_interfaces_must_fit_the_cards_of_the_type) {
         Template t = { .types = gb200 };
         ASSERT_FOUND("Placement: {GroupId: a}\n"
                      "NetworkInterfaces:\n"
@@ -125,7 +125,7 @@ TEST(cards_of_the_type_count) {
         ASSERT_FOUND("Placement: {GroupId: a}\nNetworkInterfaces: [{InterfaceType: efa, Groups: [a]}]\n", t, 0, "");
 }
 
-TEST(user_data_of_16_kib_fits) {
+TEST(user_data_of_more_than_16_kib_is_an_error) {
         ASSERT_FOUND("UserData: x", ((Template){ .user_data = 16384 }), 0, "");
         ASSERT_FOUND("UserData: x", ((Template){ .user_data = 16385 }), -EINVAL,
                      "1:1 UserData: EINVALID: has 16385 bytes without base64, and EC2 takes 16384; compress them: gzip -9 "
