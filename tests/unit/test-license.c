@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A part of a GPU and its licence: awaited, missing, or not to be had. */
+ * A part of a GPU needs a licence, which may be present, missing or impossible. */
 #include "fake-nvml.h"
 
 #define SCRIPT "gpu 0000:31:00.0\ngpu 0000:32:00.0\nmodel l4\n"
@@ -12,7 +12,7 @@ static void put(const Machine *m, const char *path, int mode) {
         ASSERT_EQ(chmod(full, (mode_t)mode), 0);
 }
 
-/* license: the file that is there once there is one */
+/* license: a file that exists once there is a licence */
 static void init(Machine *m, bool daemon) {
         machine_init(m, "");
         _free_ char *script = xasprintf(SCRIPT "license Workstation %s/license\n", m->path);
@@ -24,14 +24,14 @@ static void init(Machine *m, bool daemon) {
 }
 #define PARTS(name, daemon) _cleanup_(machine_done) Machine name; init(&name, daemon)
 
-TEST(a_licence_that_is_there) {
+TEST(a_gpu_with_a_licence_passes) {
         PARTS(m, true);
         put(&m, "/license", 0644);
         ASSERT_EQ(license_work(&m.work), 0);
         ASSERT_EQ(calls_of(&m, "nvmlDeviceGetGridLicensableFeatures", 1), 1);
 }
 
-TEST(one_that_never_comes) {
+TEST(a_licence_that_never_comes_is_a_failure) {
         PARTS(m, true);
         ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE,
                      "GPU 0 (0000:31:00.0) is a part of a GPU and has no licence for NVIDIA Workstation; without one CUDA fails after some time");
@@ -45,9 +45,9 @@ TEST(one_that_never_comes) {
         ASSERT_STREQ(m.work.warnings.items[0].code, "no-license");
 }
 
-TEST(what_no_waiting_helps) {
+TEST(a_licence_that_cannot_come_fails_at_once) {
         PARTS(m, false);
-        m.work.deadline_usec = now_usec() + 600 * USEC_PER_SEC;       /* the alarm is earlier */
+        m.work.deadline_usec = now_usec() + 600 * USEC_PER_SEC;       /* the alarm of the test is earlier */
         ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "this image lacks nvidia-gridd");
         put(&m, "/usr/bin/nvidia-gridd", 0755);
         machine_says(&m, SCRIPT);
@@ -56,9 +56,9 @@ TEST(what_no_waiting_helps) {
         ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "the licence of GPU 1 (0000:32:00.0) cannot be read: Not Supported (3)");
 }
 
-TEST(an_error_that_passes) {
+TEST(a_passing_error_is_retried_until_the_deadline) {
         PARTS(m, true);
-        m.work.deadline_usec = now_usec() + 100 * USEC_PER_SEC;        /* it ends when there is one */
+        m.work.deadline_usec = now_usec() + 100 * USEC_PER_SEC;        /* a licence ends the step at once */
         machine_says(&m, SCRIPT "error nvmlDeviceGetGridLicensableFeatures 999 1 2x\nlicense Workstation /dev/null\n");
         ASSERT_TRUE(license_work(&m.work) > 0);
         m.work.deadline_usec = now_usec();
@@ -66,7 +66,7 @@ TEST(an_error_that_passes) {
         ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "cannot be read: Unknown Error (999)");
 }
 
-TEST(a_driver_that_does_not_answer) {
+TEST(a_driver_that_does_not_answer_is_a_failure) {
         PARTS(m, true);
         machine_says(&m, SCRIPT "error nvmlInit 9\n");
         ASSERT_FAILS(license_work(&m.work), CAUSE_NVML, "nvmlInit_v2");

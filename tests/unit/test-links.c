@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The links of networkd, as those of Debian 12 and 13 print them, compared with the decisions. The corpus of
- * the fuzzer has their files. */
+ * Compares the links of networkd with the decisions. Debian 12 and 13 printed the answers, which are files
+ * in the corpus of the fuzzer. */
 #include "nic/plan/links.h"
 
 #include "test.h"
@@ -29,7 +29,7 @@ static char *said_by(const char *file) {
         return text_take(&t);
 }
 
-TEST(answers_of_systemd_252_and_257) {
+TEST(answers_of_systemd_252_and_257_are_read) {
         static const char *const files[] = { "describe-252", "describe-257", "networkctl-252", "networkctl-257" };
         for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
                 _free_ char *said = said_by(files[i]);
@@ -47,8 +47,9 @@ static char *ends_of(const char *file) {
         return text_take(&t);
 }
 
-/* Answers of systemd 252: a reload came between a lease and its address; a link took another router for its own. */
-TEST(links_that_do_not_come_to_an_end) {
+/* Answers of systemd 252: a reload came between a lease and its address; a link took another router as its
+ * own. */
+TEST(stuck_and_unrouted_links_are_found) {
         _free_ char *stuck = ends_of("describe-252-stuck"), *unrouted = ends_of("describe-252-unrouted"), *well = ends_of("describe-257");
         _cleanup_(links_done) Links links = {};
         ASSERT_STREQ(stuck, "eth5 eth6:stuck ");
@@ -62,14 +63,14 @@ TEST(links_that_do_not_come_to_an_end) {
 
 #define ROUTE(source, bits, byte) "{\"ConfigSource\":\"" source "\",\"Destination\":[32,1," byte ",0],\"DestinationPrefixLength\":" bits "}"
 #define LINK(source, routes) "{\"Interfaces\":[{\"Name\":\"a\",\"Addresses\":[{\"ConfigSource\":\"" source "\",\"Address\":[32,1,7,5]}],\"Routes\":[" routes "]}]}"
-TEST(a_link_without_its_router) {
+TEST(a_dhcpv6_link_without_its_router_is_unrouted) {
         static const struct { const char *json; bool unrouted; } links[] = {
                 { LINK("DHCPv6", ""), true },
                 { LINK("DHCPv4", ""), false },
                 { LINK("DHCPv6", ROUTE("DHCPv4", "24", "7")), true },
                 { LINK("DHCPv6", ROUTE("NDisc", "24", "7")), false },
-                { LINK("DHCPv6", ROUTE("NDisc", "0", "9")), false },            /* no subnet was told */
-                { LINK("DHCPv6", ROUTE("NDisc", "0", "9") "," ROUTE("NDisc", "24", "8")), true },       /* that of another link */
+                { LINK("DHCPv6", ROUTE("NDisc", "0", "9")), false },            /* no subnet is announced */
+                { LINK("DHCPv6", ROUTE("NDisc", "0", "9") "," ROUTE("NDisc", "24", "8")), true },       /* the subnet of another link */
                 { LINK("DHCPv6", ROUTE("NDisc", "24", "8") "," ROUTE("NDisc", "24", "7")), false },
                 { "{\"Interfaces\":[{\"Name\":\"a\",\"Addresses\":7,\"Routes\":[[],{\"ConfigSource\":\"NDisc\"}]}]}", false },
                 { LINK("DHCPv6", ROUTE("NDisc", "-8", "7")), false },
@@ -82,7 +83,7 @@ TEST(a_link_without_its_router) {
         }
 }
 
-TEST(no_answers) {
+TEST(invalid_answers_are_refused) {
         static const char *const texts[] = { "", "Unit dbus-org.freedesktop.network1.service not found.", "[]", "{}",
                                              "{\"Interfaces\":{}}", "{\"Interfaces\":[", "{\"Interfaces\":[]}x" };
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -91,7 +92,7 @@ TEST(no_answers) {
         }
 }
 
-TEST(network_files) {
+TEST(the_network_file_of_a_link_is_read) {
         _free_ char *files = NULL;
         Link with = link_from_state("v0", "ADMIN_STATE=configured\nNETWORK_FILE=/run/systemd/network/70-v0.network\n"), without = link_from_state("v1", "ADMIN_STATE=unmanaged\n");
         files = xasprintf("%s %s", with.file, without.file ?: "none");
@@ -106,22 +107,23 @@ TEST(network_files) {
         links_done(&both);
 }
 
-TEST(links_without_a_name_or_state) {
+TEST(links_without_a_name_are_ignored) {
         _free_ char *said = said_by("odd-members");
         ASSERT_STREQ(said, "a=/ ");
 }
 
 /* ---- a table of situations ---- */
 
-/* words: "eth0:0a:00 eth1:0a:01!" interfaces, ! is the mark of udev's rule; "eth0=configured" links, "eth0=configured,/a/b.network" with
- * their file; "0a:01/eth1=networkd" decisions, a
- * bare name where the MAC is left out; "0a:01+" what IMDS lists, + with an address, - asked and without. The primary one is 0a:00. */
+/* Words of a situation. interfaces: "eth0:0a:00 eth1:0a:01!", where ! is the mark of the udev rule. links:
+ * "eth0=configured", or "eth0=configured,/a/b.network" with the file. decisions: "0a:01/eth1=networkd", or
+ * a bare name without the MAC. listed: what IMDS lists, "0a:01+" with an address and "0a:01-" without one.
+ * The primary interface is 0a:00. */
 typedef struct Situation {
         const char *name, *interfaces, *links, *decisions, *listed;
         bool settled;
-        uint64_t since;                 /* that udev has had them */
-        const char *unready[4];         /* what each sentence begins with */
-        const char *foreign;            /* the one that has another's file */
+        uint64_t since;                 /* when udev got the interfaces */
+        const char *unready[4];         /* the beginning of each sentence */
+        const char *foreign;            /* the beginning of the sentence about a foreign file */
 } Situation;
 
 typedef struct Facts { Interfaces interfaces; Links links; Decisions decisions; Enis enis; } Facts;
@@ -135,7 +137,7 @@ static char **words_of(const char *text) {
         return words;
 }
 
-/* Cuts a word in two at the last such character; "" where it has none. */
+/* Cuts a word in two at the last such character. Returns the second part, or "" if there is none. */
 static const char *cut(char *word, char at) {
         char *behind = strrchr(word, at);
         if (!behind)
@@ -344,7 +346,7 @@ static const Situation situations[] = {
           .unready = { "eth0 (0a:00), the primary interface, is in an unknown state, routable" } },
 };
 
-TEST(situations) {
+TEST(each_situation_names_its_unready_links) {
         for (size_t i = 0; i < ARRAY_SIZE(situations); i++) {
                 const Situation *s = &situations[i];
                 _cleanup_(facts_done) Facts f = {};

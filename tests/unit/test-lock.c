@@ -32,7 +32,7 @@ static void box_init(Box *b) {
 }
 #define BOX(name) _cleanup_(box_done) Box name; box_init(&name)
 
-TEST(one_takes_it_and_the_next_waits_no_longer_than_its_deadline) {
+TEST(a_second_taker_waits_until_its_deadline_only) {
         BOX(b);
         int fd = ASSERT_OK(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag));
         ASSERT_ERROR(lock_take(b.root, RUN_DIR "/lock", now_usec() + 100 * USEC_PER_MSEC, &b.diag), ETIMEDOUT);
@@ -44,7 +44,7 @@ TEST(one_takes_it_and_the_next_waits_no_longer_than_its_deadline) {
         close(fd);
 }
 
-TEST(it_is_free_although_somebody_has_a_copy) {
+TEST(a_released_lock_is_free_although_a_copy_of_the_fd_is_open) {
         BOX(b);
         int fd = ASSERT_OK(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag)), copy = ASSERT_OK(dup(fd));
         lock_release(&fd);
@@ -55,11 +55,11 @@ TEST(it_is_free_although_somebody_has_a_copy) {
         lock_release(&fd);
 }
 
-TEST(a_place_of_somebody_else) {
+TEST(a_lock_directory_of_another_user_is_refused) {
         BOX(b);
         _free_ char *path = xasprintf("%s" RUN_DIR, b.path), *other = xasprintf("%s/other", b.path);
         if (geteuid() != 0)
-                return;         /* who is not root can only be asked for a place of his own */
+                return;         /* only root can make a directory of another user */
         int fd = ASSERT_OK(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag));
         lock_release(&fd);
         ASSERT_EQ(chmod(path, 02755), 0);       /* units/nodestrap.tmpfiles */
@@ -83,8 +83,8 @@ static void assert_untouched(const Box *b, const char *victim) {
         ASSERT_EQ(strv_length(names), EVENTS_MAX);
 }
 
-/* Its owner has made links of what root writes there: of a directory, a file, and one that is not there yet. */
-TEST(root_changes_nothing_in_a_place_of_somebody_else) {
+/* The owner has made links in the place of a directory and of a file that root writes. */
+TEST(root_changes_nothing_in_a_directory_of_another_user) {
         BOX(b);
         if (geteuid() != 0)
                 return;
@@ -110,10 +110,10 @@ TEST(root_changes_nothing_in_a_place_of_somebody_else) {
         assert_untouched(&b, "/victim");
         ASSERT_EQ(root_exists(b.root, PROGRESS_FILE), 0);
         _free_ char *text = NULL;
-        ASSERT_OK(root_read(b.root, RUN_DIR "/status.json", 16, &text, NULL));  /* it can be looked at */
+        ASSERT_OK(root_read(b.root, RUN_DIR "/status.json", 16, &text, NULL));  /* reading is allowed */
 }
 
-TEST(a_place_where_it_cannot_be) {
+TEST(a_lock_directory_below_a_file_is_an_error) {
         BOX(b);
         ASSERT_OK(root_replace(b.root, "/run", "", 0, 0644));
         ASSERT_ERROR(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag), ENOTDIR);

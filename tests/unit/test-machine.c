@@ -8,7 +8,7 @@
 
 /* ---- check-machine ---- */
 
-TEST(a_whole_machine) {
+TEST(a_complete_machine_passes) {
         BOX(b);
         assert_works(&b, machine_work, 0);
 }
@@ -43,7 +43,7 @@ TEST(every_efa_device_has_its_driver) {
         assert_works(&b, efa_work, 0);
 }
 
-TEST(an_efa_device_without_a_driver) {
+TEST(an_efa_device_without_its_driver_fails_or_warns) {
         EFA(b, 0);
         assert_fails(&b, efa_work, CAUSE_EFA, "1 of 2 EFA devices have the driver efa; these do not: 0000:10:1d.0 (no driver)");
         box_link(&b, "/sys/bus/pci/devices/0000:10:1d.0/driver", "../../../bus/pci/drivers/vfio-pci");
@@ -53,7 +53,7 @@ TEST(an_efa_device_without_a_driver) {
         assert_warns(&b, "efa-missing", "0000:10:1d.0 (vfio-pci)");
 }
 
-TEST(fewer_efa_devices_than_asked_for) {
+TEST(fewer_efa_devices_than_configured_are_a_failure) {
         EFA(b, 4);
         box_link(&b, "/sys/bus/pci/devices/0000:10:1d.0/driver", "../../../bus/pci/drivers/efa");
         assert_fails(&b, efa_work, CAUSE_EFA, "2 EFA devices exist, and the configuration wants 4;");
@@ -70,7 +70,7 @@ static void devices_init(Box *b, unsigned count) {
 }
 #define DEVICES(name, count) _cleanup_(box_done) Box name; devices_init(&name, count)
 
-TEST(devices_that_are_there) {
+TEST(present_devices_need_no_wait) {
         DEVICES(b, 2);
         put(&b, UMAD "0", "");
         put(&b, UMAD "1", "");
@@ -80,7 +80,7 @@ TEST(devices_that_are_there) {
 
 static void *let_them_come(void *userdata) {
         const Box *b = userdata;
-        static const char *const names[] = { "issm0", "umad0", "umad1" };       /* the directory first, by whatever is made in it */
+        static const char *const names[] = { "issm0", "umad0", "umad1" };       /* the first file makes the directory */
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 _free_ char *path = xasprintf("%.*s%s", (int)strcspn(b->action.target, "*") - 4, b->action.target, names[i]);
                 put(b, path, "");
@@ -88,8 +88,9 @@ static void *let_them_come(void *userdata) {
         return NULL;
 }
 
-/* They come before it looks, between that and the watch, or much later: it must miss no order. */
-TEST(devices_that_come_while_it_waits) {
+/* The devices come before the step looks, between look and watch, or much later. It must miss none of
+ * them. */
+TEST(devices_that_come_during_the_wait_are_seen) {
         DEVICES(b, 2);
         for (int i = 0; i < 100; i++) {
                 _free_ char *target = xasprintf("/dev/%d/infiniband/umad*", i);
@@ -103,14 +104,14 @@ TEST(devices_that_come_while_it_waits) {
         }
 }
 
-TEST(devices_that_never_come) {
+TEST(devices_that_never_come_are_a_failure) {
         DEVICES(b, 2);
         b.work.deadline_usec = now_usec() + 50 * USEC_PER_MSEC;
         assert_fails(&b, devices_work, CAUSE_NVSWITCH, "0 of 2 " UMAD "* exist");
         ASSERT_TRUE(now_usec() >= b.work.deadline_usec - 10 * USEC_PER_MSEC);
 }
 
-TEST(fewer_devices_than_there_should_be) {
+TEST(fewer_devices_than_expected_are_a_warning) {
         DEVICES(b, 2);
         put(&b, UMAD "0", "");
         b.work.deadline_usec = now_usec() + 50 * USEC_PER_MSEC;
@@ -121,7 +122,7 @@ TEST(fewer_devices_than_there_should_be) {
 
 #define NEURON "/dev/neuron"
 
-TEST(neuron_devices_are_all_there_or_it_is_a_failure) {
+TEST(missing_neuron_devices_are_a_failure) {
         static char *seen[] = { (char *)"0000:10:00.0", (char *)"0000:11:00.0", NULL };
         DEVICES(b, 2);
         b.action.target = (char *)NEURON "*";
@@ -136,7 +137,7 @@ TEST(neuron_devices_are_all_there_or_it_is_a_failure) {
         assert_works(&b, devices_work, 0);
 }
 
-TEST(waiting_ends_when_the_task_is_given_up) {
+TEST(the_wait_ends_when_the_step_is_cancelled) {
         DEVICES(b, 2);
         _cleanup_(close_fd) int fd = eventfd(1, EFD_CLOEXEC);
         b.work.cancel_fd = fd;
@@ -153,23 +154,23 @@ static void module_init(Box *b, const char *name) {
 }
 #define MODULE(var, name) _cleanup_(box_done) Box var; module_init(&var, name)
 
-TEST(a_module_that_is_loaded) {
+TEST(a_loaded_module_changes_nothing) {
         MODULE(b, "nvidia-uvm");
         put(&b, "/sys/module/nvidia_uvm/initstate", "live\n");
         assert_works(&b, module_work, 0);
 }
 
-TEST(a_module_that_is_built_in) {
+TEST(a_built_in_module_changes_nothing) {
         MODULE(b, "ib_core");
         assert_works(&b, module_work, 0);
         b.action.target = (char *)"binfmt_misc";
         assert_works(&b, module_work, 0);
-        b.action.target = (char *)"printk";     /* has parameters, so it is in /sys */
+        b.action.target = (char *)"printk";     /* it has parameters, so it is in /sys */
         put(&b, "/sys/module/printk/parameters/time", "Y\n");
         assert_works(&b, module_work, 0);
 }
 
-TEST(a_module_that_somebody_is_loading) {
+TEST(modprobe_also_runs_for_a_module_that_is_loading) {
         MODULE(b, "efa");
         put(&b, "/sys/module/efa/initstate", "coming\n");
         _free_ char *script = xasprintf("echo live >%s/sys/module/$1/initstate", b.path);
@@ -177,7 +178,7 @@ TEST(a_module_that_somebody_is_loading) {
         assert_works(&b, module_work, 1);
 }
 
-TEST(a_module_that_cannot_be_loaded) {
+TEST(a_module_that_cannot_be_loaded_is_a_failure) {
         MODULE(b, "efa");
         box_program(&b, "modprobe", "echo 'modprobe: FATAL: Module efa not found' >&2; exit 1");
         assert_fails(&b, module_work, CAUSE_EFA, "the kernel module efa cannot be loaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module efa not found\"");
@@ -189,7 +190,7 @@ TEST(a_module_that_cannot_be_loaded) {
         assert_fails(&b, module_work, CAUSE_MODULE, "modprobe ib_umad succeeded, but the kernel lacks the module");
 }
 
-TEST(no_modprobe) {
+TEST(a_missing_modprobe_is_a_failure) {
         MODULE(b, "efa");
         NO_PROGRAMS();
         assert_fails(&b, module_work, CAUSE_EFA, "modprobe is missing; the image needs kmod");

@@ -11,7 +11,7 @@ static char *masked(Secrets *s, MaskFormat format, const char *text) {
         return out;
 }
 
-/* Compact JSON both. */
+/* Both are compact JSON. */
 static void assert_masked(Secrets *s, const char *text, const char *want) {
         _free_ char *out = masked(s, MASK_JSON, text);
         json_auto_t *json = json_loads(out, 0, NULL);
@@ -26,7 +26,7 @@ static void assert_known(Secrets *s, const char *value, bool want) {
 }
 
 /* Only variables of a process keep their names: "USER=word" behind "password" is a password. */
-TEST(names_of_variables) {
+TEST(variables_keep_their_names) {
         _cleanup_(secrets_done) Secrets s = {};
         assert_masked(&s, "{\"env\":[\"A_B=secret-one\",\"PATH=/bin\",\"secret-two\"],\"password\":\"USER=secret-three\"}",
                       "{\"env\":[\"A_B=(hidden)\",\"PATH=/bin\",\"(hidden)\"],\"password\":\"(hidden)\"}");
@@ -35,7 +35,7 @@ TEST(names_of_variables) {
         assert_known(&s, "USER=secret-three", true);
 }
 
-TEST(numbers) {
+TEST(numbers_of_secret_keys_are_hidden) {
         _cleanup_(secrets_done) Secrets s = {};
         assert_masked(&s, "{\"password\":1234567890,\"tokens\":7654321}", "{\"password\":\"(hidden)\",\"tokens\":7654321}");
         assert_known(&s, "1234567890", true);
@@ -43,7 +43,7 @@ TEST(numbers) {
 }
 
 /* Tables of a registry are named by its URL. */
-TEST(keys_that_are_urls) {
+TEST(keys_that_are_urls_hide_their_passwords) {
         _cleanup_(secrets_done) Secrets s = {};
         assert_masked(&s, "{\"https://me:secret@nine@r\":1,\"me:secret-ten@r:5000\":2,\"token-of-me\":3,\"x@y\":4}",
                       "{\"https://(hidden)@r\":1,\"(hidden)@r:5000\":2,\"token-of-me\":3,\"x@y\":4}");
@@ -51,7 +51,7 @@ TEST(keys_that_are_urls) {
         assert_known(&s, "secret-ten", true);
 }
 
-TEST(units) {
+TEST(values_of_unit_variables_are_hidden) {
         _cleanup_(secrets_done) Secrets s = {};
         _free_ char *out = masked(&s, MASK_UNIT, "[Service]\n Environment=A=secret-one\nEnvironment = \"B=secret two\"\nNice=1\n");
         ASSERT_STREQ(out, "[Service]\n Environment=A=(hidden)\nEnvironment = B=(hidden)\nNice=1\n");
@@ -62,8 +62,8 @@ TEST(units) {
         assert_known(&s, "secret two", true);
 }
 
-/* Settings that say how to reach AWS are words that other texts have, too. */
-TEST(settings_without_credentials) {
+/* Values such as "adaptive" are common words, which other texts must keep. */
+TEST(aws_settings_without_credentials_are_not_secrets) {
         static const char *const plain[] = { "AWS_RETRY_MODE", "AWS_MAX_ATTEMPTS", "AWS_USE_FIPS_ENDPOINT", "AWS_CA_BUNDLE", "AWS_ENDPOINT_URL",
                                              "AWS_ENDPOINT_URL_STS", "PATH", "AWS_EC2_METADATA_DISABLED" },
                           *const secret[] = { "AWS_SECRET_ACCESS_KEY", "AWS_RETRY", "RETRY_MODE", "X", "" };

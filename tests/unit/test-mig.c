@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPUs that are divided: what is there → what is wanted, all or nothing, and a reboot at most once. */
+ * Dividing GPUs: from the present layout to the wanted one, all or nothing, with at most one reboot. */
 #include "fake-nvml.h"
 
 #include <sys/eventfd.h>
 
 #define LEDGER "/var/lib/nodestrap/mig-reboot"
 
-/* Profiles of a GPU behind each other with commas between; "" is: MIG off. */
+/* Profiles of a GPU, separated by commas; "" turns MIG off. */
 static void want(Machine *m, unsigned gpu, const char *profiles) {
         size_t n = m->action.device.n_layouts++;
         m->action.device.layouts = xrealloc(m->action.device.layouts, n + 1, sizeof *m->action.device.layouts);
@@ -49,7 +49,7 @@ static void program(const Machine *m, const char *name, const char *script) {
         setenv("PATH", search, 1);
 }
 
-/* The commands that ran; questions (systemctl show) do not count. */
+/* The commands that ran; queries (systemctl show) do not count. */
 static void ran(const Machine *m, const char *wanted) {
         _free_ char *text = NULL;
         _cleanup_(text_done) Text t = {};
@@ -69,7 +69,7 @@ static void boot(const Machine *m, const char *id) {
 
 #define RESET "sed -Ei 's/^(mig [0-9]+) [01] ([01])$/\\1 \\2 \\2/' $FAKE_NVML.state"
 
-TEST(divide_and_leave_alone) {
+TEST(gpus_are_divided_once) {
         MIG(m, 2, "gpus 2\n");
         want(&m, 0, "1g.10gb,1g.10gb,1g.10gb,1g.10gb,1g.10gb,1g.10gb,1g.10gb");
         want(&m, 1, "9,3g.40gb");
@@ -83,19 +83,19 @@ TEST(divide_and_leave_alone) {
         ASSERT_EQ(calls_of(&m, "nvmlDeviceSetMigMode", 0), 1);
 }
 
-TEST(only_what_differs_is_touched) {
+TEST(only_gpus_that_differ_are_changed) {
         MIG(m, 3, "gpus 3\n");
         want(&m, 0, "3g.40gb,3g.40gb");
         want(&m, 2, "");
         write_file(m.state, "mig 0 1 1\ninstance 0 1 9 0 4 1\ninstance 0 2 9 4 4 1\nmig 1 1 1\ninstance 1 1 0 0 8 1\nmig 2 1 1\ninstance 2 1 19 3 1 1\n");
         ASSERT_EQ(partition_work(&m.work), 1);
         ASSERT_EQ(calls_of(&m, "nvmlDeviceCreateGpuInstance", 0), 0);
-        ASSERT_EQ(instances(&m, "instance 1 1 0 0 8 1"), 1);    /* no layout speaks of GPU 1 */
+        ASSERT_EQ(instances(&m, "instance 1 1 0 0 8 1"), 1);    /* no layout names GPU 1 */
         ASSERT_HAS(&m, 1, "off");
         ASSERT_EQ(instances(&m, "mig 2 0 0"), 1);
 }
 
-TEST(order_does_not_matter_and_half_instances_do) {
+TEST(order_does_not_matter_but_incomplete_instances_do) {
         MIG(m, 1, "gpus 1\n");
         want(&m, 0, "1g.10gb,3g.40gb");
         write_file(m.state, "mig 0 1 1\ninstance 0 1 9 0 4 1\ninstance 0 2 19 6 1 1\n");
@@ -106,8 +106,8 @@ TEST(order_does_not_matter_and_half_instances_do) {
         ASSERT_EQ(instances(&m, "instance 0 1 19 6 1 1"), 1);
 }
 
-/* The documented trap: small ones first, and no room is left for the large one. */
-TEST(an_order_that_fits_is_found) {
+/* The documented trap: small instances first leave no room for the large one. */
+TEST(instances_are_made_in_an_order_that_fits) {
         MIG(m, 1, "gpus 1\n");
         want(&m, 0, "1g.10gb,2g.20gb,3g.40gb");
         ASSERT_EQ(partition_work(&m.work), 1);
@@ -116,7 +116,7 @@ TEST(an_order_that_fits_is_found) {
         ASSERT_EQ(instances(&m, "instance 0 3 9 4 4 1"), 1);
 }
 
-TEST(profiles_that_do_not_fit_or_are_not_there) {
+TEST(unknown_profiles_and_layouts_that_do_not_fit_are_failures) {
         MIG(m, 2, "gpus 2\n");
         want(&m, 0, "7g.80gb");
         want(&m, 1, "4g.40gb,4g.40gb");
@@ -133,7 +133,7 @@ TEST(profiles_that_do_not_fit_or_are_not_there) {
         ASSERT_EQ(instances(&m, "instance 0 1 14 2 2 1"), 1);
 }
 
-TEST(what_cannot_be_divided) {
+TEST(a_gpu_that_cannot_be_divided_is_a_failure) {
         MIG(m, 1, "model l4\ngpus 1\n");
         want(&m, 0, "");
         ASSERT_EQ(partition_work(&m.work), 0);
@@ -145,7 +145,7 @@ TEST(what_cannot_be_divided) {
         ASSERT_FAILS(partition_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver Not Loaded (9)");
 }
 
-TEST(one_that_is_missing_does_not_move_the_others) {
+TEST(a_missing_gpu_fails_before_any_change) {
         MIG(m, 3, "gpu 0000:10:00.0\ngpu 0000:30:00.0\n");
         for (unsigned i = 1; i <= 3; i++)
                 strv_push(&m.action.device.seen, xasprintf("0000:%u0:00.0", i));
@@ -154,7 +154,7 @@ TEST(one_that_is_missing_does_not_move_the_others) {
         ASSERT_EQ(calls_of(&m, "nvmlDeviceSetMigMode", 1), 0);
 }
 
-TEST(a_failure_in_the_middle_changes_nothing) {
+TEST(a_failure_in_the_middle_restores_the_earlier_state) {
         MIG(m, 2, "gpus 2\nerror nvmlDeviceCreateGpuInstance 999 1\n");
         want(&m, 0, "7g.80gb");
         want(&m, 1, "7g.80gb");
@@ -167,7 +167,7 @@ TEST(a_failure_in_the_middle_changes_nothing) {
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "; the earlier MIG state could not be restored on GPU 0 (0000:10:00.0)");
 }
 
-TEST(an_instance_that_a_pod_uses) {
+TEST(an_instance_in_use_is_a_failure_and_nothing_changes) {
         MIG(m, 2, "gpus 2\nerror nvmlComputeInstanceDestroy 19 1\n");
         want(&m, 0, "7g.80gb");
         want(&m, 1, "7g.80gb");
@@ -180,7 +180,7 @@ TEST(an_instance_that_a_pod_uses) {
         ASSERT_EQ(instances(&m, "instance 1 2 9 4 4 1"), 1);
 }
 
-TEST(cdi_of_gpus_that_somebody_else_divides) {
+TEST(cdi_warns_of_a_gpu_in_mig_mode_without_instances) {
         MIG(m, 2, "model a100-40\ngpus 2\n");
         m.action.target = (char *)"/run/cdi/nvidia.yaml";
         program(&m, "nvidia-ctk", "echo 'no MIG devices' >&2; exit 1");
@@ -192,23 +192,23 @@ TEST(cdi_of_gpus_that_somebody_else_divides) {
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-ctk exited with status 1, last said \"no MIG devices\"");
 }
 
-TEST(in_use_for_a_moment) {
+TEST(a_gpu_in_use_for_a_moment_is_retried) {
         MIG(m, 1, "gpus 1\nmig in-use 1x\n");
         want(&m, 0, "7g.80gb");
         ASSERT_EQ(partition_work(&m.work), 1);
         ASSERT_EQ(calls_of(&m, "nvmlDeviceSetMigMode", 0), 2);
 }
 
-TEST(in_use_for_long) {
+TEST(a_gpu_that_stays_in_use_is_a_failure) {
         MIG(m, 1, "gpus 1\nmig in-use\n");
         want(&m, 0, "7g.80gb");
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 0 (0000:10:00.0): its MIG mode cannot be set: In use by another client (19); nvidia-smi and fuser");
 }
 
-TEST(ampere_resets) {
+TEST(ampere_gpus_are_reset_for_mig_mode) {
         MIG(m, 2, "model a100-40\ngpus 2\n");
         want(&m, 0, "3g.20gb,3g.20gb");
-        program(&m, "nvidia-smi", "grep -q '^calls nvmlShutdown -1 1$' $FAKE_NVML.state || exit 3\n" RESET);   /* who else uses them */
+        program(&m, "nvidia-smi", "grep -q '^calls nvmlShutdown -1 1$' $FAKE_NVML.state || exit 3\n" RESET);   /* fails unless nodestrap has closed NVML */
         program(&m, "systemctl", "");
         ASSERT_EQ(partition_work(&m.work), 1);
         ASSERT_HAS(&m, 0, "3g.20gb,3g.20gb");
@@ -223,8 +223,8 @@ TEST(ampere_resets) {
         ASSERT_HAS(&m, 0, "off");
 }
 
-/* The mode that was there before would need one more reset, and is not what is asked for. */
-TEST(ampere_is_not_put_back_at_once) {
+/* A return to the earlier mode would need one more reset, and the configuration does not want that mode. */
+TEST(ampere_keeps_the_new_mig_mode_after_a_failure) {
         MIG(m, 1, "model a100-40\ngpus 1\nerror nvmlDeviceCreateGpuInstance 999\n");
         want(&m, 0, "7g.40gb");
         program(&m, "nvidia-smi", RESET);
@@ -234,7 +234,7 @@ TEST(ampere_is_not_put_back_at_once) {
         ASSERT_EQ(instances(&m, "mig 0 1 1"), 1);
 }
 
-TEST(ampere_reboots_once) {
+TEST(ampere_reboots_once_if_the_reset_fails) {
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "7g.40gb");
         program(&m, "nvidia-smi", "echo 'not supported here' >&2; exit 3");
@@ -243,7 +243,7 @@ TEST(ampere_reboots_once) {
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) takes effect after a reboot (the GPUs cannot be reset: nvidia-smi exited "
                      "with status 3, last said \"not supported here\"); this machine reboots now, once, and then continues");
         ran(&m, "nvidia-smi --gpu-reset\nsystemctl --no-block reboot\n");
-        ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);               /* stays pending */
+        ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);               /* the mode stays pending */
 
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "which this boot has already requested");
         ran(&m, "nvidia-smi --gpu-reset\n");
@@ -256,7 +256,7 @@ TEST(ampere_reboots_once) {
         ran(&m, "nvidia-smi --gpu-reset\n");
         ASSERT_EQ(root_exists(m.root, LEDGER), 1);
 
-        write_file(m.state, "mig 0 1 1\n");                     /* or it helped */
+        write_file(m.state, "mig 0 1 1\n");                     /* the reboot helped */
         machine_clear(&m);
         ASSERT_EQ(partition_work(&m.work), 1);
         ASSERT_HAS(&m, 0, "7g.40gb");
@@ -264,7 +264,7 @@ TEST(ampere_reboots_once) {
         ran(&m, "");
 }
 
-TEST(a_node_with_pods_is_left_alone) {
+TEST(a_node_with_pods_is_not_rebooted) {
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "7g.40gb");
         program(&m, "nvidia-smi", "echo 'not supported'; exit 3");
@@ -275,14 +275,14 @@ TEST(a_node_with_pods_is_left_alone) {
                      "drain the node and reboot it");
         ran(&m, "");
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
-        ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);               /* and that reboot is enough */
+        ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);               /* so that reboot is enough */
         ASSERT_OK(root_remove(m.root, "/run/nodestrap/kubelet-may-start"));
         machine_clear(&m);
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "this machine reboots now, once, and then continues");
         ran(&m, "nvidia-smi --gpu-reset\nsystemctl --no-block reboot\n");
 }
 
-TEST(who_was_given_up_reboots_nothing) {  /* the loop has told of it as late, and the thread goes on by itself */
+TEST(a_cancelled_step_does_not_reboot) {  /* the loop has reported the step as late, and its thread continues */
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "7g.40gb");
         program(&m, "nvidia-smi", "exec sleep 60");
@@ -295,7 +295,7 @@ TEST(who_was_given_up_reboots_nothing) {  /* the loop has told of it as late, an
         close(m.work.cancel_fd);
 }
 
-TEST(another_layout_has_a_reboot_of_its_own) {
+TEST(a_changed_layout_may_reboot_again) {
         MIG(m, 1, "model a100-40\ngpus 1\nmig stuck\n");
         want(&m, 0, "7g.40gb");
         program(&m, "nvidia-smi", "");
@@ -305,10 +305,10 @@ TEST(another_layout_has_a_reboot_of_its_own) {
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode takes effect after a reboot, which systemd did not start: systemctl exited with status 1");
         ran(&m, "nvidia-smi --gpu-reset\nsystemctl --no-block reboot\n");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
-        ASSERT_EQ(root_exists(m.root, LEDGER), 0);      /* it was not made, so it may be made */
+        ASSERT_EQ(root_exists(m.root, LEDGER), 0);      /* the reboot failed, so another one is allowed */
 }
 
-TEST(another_instance_of_the_same_image_has_one_too) {
+TEST(another_instance_of_the_same_image_may_reboot) {
         static const char tag[] = "/sys/devices/virtual/dmi/id/board_asset_tag";
         MIG(m, 1, "model a100-40\ngpus 1\nmig stuck\n");
         want(&m, 0, "7g.40gb");
@@ -325,7 +325,7 @@ TEST(another_instance_of_the_same_image_has_one_too) {
 
 /* ---- the mode as a step of its own ---- */
 
-/* The output of `systemctl show`; and a stop releases the GPUs (script "attached …/attached"). */
+/* The output of `systemctl show`. A stop releases the GPUs (script "attached …/attached"). */
 static void runs(const Machine *m, const char *units, const char *when_stopped) {
         _free_ char *script = xasprintf("case $1 in show) for u in %s; do printf 'Id=%%s.service\nActiveState=active\n\n' $u; done;"
                                         " printf 'Id=nvsm.service\nActiveState=inactive\n';; stop) %s;; esac", units, when_stopped);
@@ -344,7 +344,7 @@ static void say_attached(Machine *m, const char *script) {
         ASSERT_OK(root_make_dirs(m->root, "/attached", 0755));
 }
 
-TEST(who_holds_them_is_stopped_and_comes_back) {
+TEST(services_that_hold_the_gpus_stop_and_start_again) {
         MIG(m, 2, "");
         say_attached(&m, "model a100-40\ngpus 2\n");
         want(&m, 0, "1g.5gb");
@@ -355,7 +355,7 @@ TEST(who_holds_them_is_stopped_and_comes_back) {
         ASSERT_EQ(set_mode(&m), 1);
         ASSERT_EQ(instances(&m, "mig 0 1 1"), 1);
         ASSERT_EQ(instances(&m, "mig 1 0 0"), 1);
-        ASSERT_EQ(instances(&m, "instance "), 0);       /* those of GPU 0 are another step's */
+        ASSERT_EQ(instances(&m, "instance "), 0);       /* another step makes those of GPU 0 */
         /* persistenced and fabric manager have steps of their own */
         ran(&m, "systemctl stop nvidia-dcgm.service\nsystemctl stop nvidia-persistenced.service nvidia-fabricmanager.service\nnvidia-smi --gpu-reset\n"
                 "systemctl --no-block start nvidia-dcgm.service\n");
@@ -364,7 +364,7 @@ TEST(who_holds_them_is_stopped_and_comes_back) {
         ran(&m, "");
 }
 
-TEST(a_reset_behind_the_fabric_waits_for_fabric_manager) {
+TEST(a_reset_after_the_fabric_waits_for_fabric_manager) {
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "7g.40gb");
         runs(&m, "nvidia-persistenced nvidia-fabricmanager", ":");
@@ -374,8 +374,8 @@ TEST(a_reset_behind_the_fabric_waits_for_fabric_manager) {
                 "systemctl --no-block start nvidia-fabricmanager.service nvidia-persistenced.service\nsystemctl start nvidia-fabricmanager.service\n");
 }
 
-/* The loop tells of it as late meanwhile. */
-TEST(who_is_given_up_gives_back_what_he_took) {
+/* Meanwhile the loop reports the step as late. */
+TEST(a_cancelled_step_starts_services_and_modules_again) {
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "7g.40gb");
         boot(&m, "first\n");
@@ -395,7 +395,7 @@ TEST(who_is_given_up_gives_back_what_he_took) {
         close(m.work.cancel_fd);
 }
 
-TEST(who_was_killed_leaves_them_to_the_next) {
+TEST(the_next_run_starts_what_a_killed_run_stopped) {
         static const char stopped[] = "nvidia-dcgm.service\nnvidia-imex.service\nnvidia-persistenced.service\nnvidia_drm\nnvidia_modeset";
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "7g.40gb");
@@ -410,7 +410,7 @@ TEST(who_was_killed_leaves_them_to_the_next) {
         ran(&m, "");
 }
 
-TEST(what_does_not_start_again_is_told_and_tried_again) {
+TEST(a_service_that_does_not_start_again_warns_and_is_retried) {
         static const char stopped[] = "nvidia-dcgm.service\nnvsm.service\nnvidia_modeset\n";
         _free_ char *left = NULL;
         MIG(m, 1, "model a100-40\ngpus 1\n");
@@ -434,7 +434,7 @@ TEST(what_does_not_start_again_is_told_and_tried_again) {
         ASSERT_EQ(root_exists(m.root, "/run/nodestrap/stopped"), 0);
 }
 
-TEST(modules_that_nobody_uses_are_taken_out) {
+TEST(unused_modules_are_unloaded_for_a_reset) {
         MIG(m, 1, "");
         say_attached(&m, "model a100-40\ngpus 1\n");
         want(&m, 0, "7g.40gb");
@@ -448,7 +448,8 @@ TEST(modules_that_nobody_uses_are_taken_out) {
         ran(&m, "rmmod nvidia_drm\nrmmod nvidia_modeset\nnvidia-smi --gpu-reset\nmodprobe nvidia_modeset\nmodprobe nvidia_drm\n");
 }
 
-TEST(pending_is_never_undone) {         /* the holder goes on: one reboot, and a message names it */
+TEST(a_pending_mig_mode_is_never_undone) {
+        /* a process keeps its GPU open: one reboot, and a message that names the process */
         MIG(m, 2, "");
         say_attached(&m, "model a100-40\ngpus 2\n");
         want(&m, 0, "1g.5gb");
@@ -475,7 +476,7 @@ TEST(pending_is_never_undone) {         /* the holder goes on: one reboot, and a
         ASSERT_EQ(instances(&m, "mig 1 0 1"), 1);
 }
 
-TEST(kubelet_may_run_and_the_mode_is_another) {
+TEST(if_kubelet_may_run_a_new_mig_mode_does_not_reboot) {
         MIG(m, 2, "");
         say_attached(&m, "model a100-40\ngpus 2\n");
         want(&m, 0, "1g.5gb");
@@ -491,9 +492,9 @@ TEST(kubelet_may_run_and_the_mode_is_another) {
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
 }
 
-/* Refused at the first question, pending at the second: that does not allow a reset of a node with pods,
- * either. */
-TEST(kubelet_may_run_and_the_mode_comes_late) {
+/* NVML refuses the first try and has the mode pending after the second. That does not allow a reset of a
+ * node with pods, either. */
+TEST(if_kubelet_may_run_a_late_mig_mode_resets_nothing) {
         MIG(m, 1, "model a100-40\ngpus 1\nmig in-use 1x\n");
         want(&m, 0, "1g.5gb");
         boot(&m, "first\n");
@@ -506,7 +507,7 @@ TEST(kubelet_may_run_and_the_mode_comes_late) {
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
 }
 
-TEST(kubelet_that_somebody_else_has_started) {
+TEST(an_active_kubelet_prevents_reset_and_reboot) {
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "1g.5gb");
         runs(&m, "kubelet nvidia-persistenced", ":");
@@ -515,8 +516,8 @@ TEST(kubelet_that_somebody_else_has_started) {
         ran(&m, "");
 }
 
-/* systemd calls it by its own name first. */
-TEST(kubelet_behind_an_alias) {
+/* systemd prints the real name of the unit first. */
+TEST(a_kubelet_behind_an_alias_prevents_reset_and_reboot) {
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "1g.5gb");
         program(&m, "systemctl", "case \"$*\" in *kubelet*) printf 'Id=eks-kubelet.service\nNames=eks-kubelet.service kubelet.service\nActiveState=active\n';; esac");
@@ -525,8 +526,8 @@ TEST(kubelet_behind_an_alias) {
         ran(&m, "");
 }
 
-/* It may come at any time, by hand say. */
-TEST(kubelet_comes_under_a_reset) {
+/* kubelet may start at any time, for example by hand. */
+TEST(a_kubelet_that_starts_during_a_reset_prevents_the_reboot) {
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "1g.5gb");
         boot(&m, "first\n");
@@ -537,8 +538,8 @@ TEST(kubelet_comes_under_a_reset) {
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
 }
 
-/* Nothing of it waits for a reset there, and fabric manager stays. */
-TEST(hopper_is_held_by_dcgm) {
+/* Hopper needs no reset, so fabric manager keeps running. */
+TEST(on_hopper_only_dcgm_is_stopped) {
         MIG(m, 1, "");
         _free_ char *path = xasprintf("%s/held", m.path), *text = xasprintf("gpus 1\nheld-by %s\n", path);
         machine_says(&m, text);

@@ -15,7 +15,7 @@ static void split_done(Split *s) {
         free(s->text);
 }
 
-/* text: all parts as "PART:LINE:BODY|", or of a failure the message. */
+/* text: all parts as "PART:LINE:BODY|", or the message of a failure. */
 static Split split_bytes(const char *data, size_t size) {
         _free_ char *copy = xmemdup(data, size);
         Blob message = { .at = { "user-data", 0, 1 }, .data = copy, .size = size };
@@ -56,7 +56,7 @@ static Split split_bytes(const char *data, size_t size) {
 
 #define HEAD "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n"
 
-TEST(m1_what_is_a_message) {
+TEST(m1_multipart_messages_are_recognized) {
         ASSERT_PARTS(HEAD "--B\n" OURS "\na: b\n--B--\n", "1:7:a: b|");
         ASSERT_PARTS("Content-Type: multipart/mixed; boundary=B\nMIME-Version: 1.0\n\n--B\n" OURS "\na: b\n--B--\n", "1:7:a: b|");
         ASSERT_PARTS("content-type:MULTIPART/related;BOUNDARY=B\n\n--B\n" OURS "\na: b\n--B--\n", "1:6:a: b|");
@@ -68,7 +68,7 @@ TEST(m1_what_is_a_message) {
         ASSERT_PARTS("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\r\n\n--B\n" OURS "\r\na: b\r\n--B--", "1:7:a: b|");
 }
 
-TEST(m1_what_is_none) {
+TEST(m1_other_texts_are_not_messages) {
         ASSERT_BARE("");
         ASSERT_BARE("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n");
         ASSERT_BARE("MIME-Version: 1.0\nContent-Type: text/plain\n\n" OURS "\n");
@@ -77,7 +77,7 @@ TEST(m1_what_is_none) {
         ASSERT_BARE("  indented: yes\n  text: too\n");
 }
 
-TEST(m2_blanks_in_front) {
+TEST(m2_leading_blanks_are_removed) {
         ASSERT_PARTS("\n \n\t\n" HEAD "--B\n" OURS "\na: b\n--B--\n", "1:10:a: b|");
         ASSERT_PARTS("    Content-Type: multipart/mixed; boundary=B\n\n    --B\n    " OURS "\n    a:\n      b: c\n \n    d: e\n    --B--\n",
                      "1:6:a:\n  b: c\n\nd: e|");
@@ -85,7 +85,7 @@ TEST(m2_blanks_in_front) {
         ASSERT_PARTS("  Content-Type: multipart/mixed; boundary=B\n\n--B\n" OURS "\na: b\n--B--\n", "1:6:a: b|");
 }
 
-TEST(m3_where_headers_end) {
+TEST(m3_headers_end_at_a_blank_line_or_at_yaml) {
         ASSERT_PARTS("Content-Type: multipart/mixed; boundary=B\n--B\n" OURS "\na: b\n--B--\n", "1:5:a: b|");
         ASSERT_PARTS("Content-Type: multipart/mixed; boundary=B\n \t\n--B\n" OURS "  \na: b\n--B--\n", "1:6:a: b|");
         ASSERT_PARTS(HEAD "--B\n" OURS "apiVersion: x\nkind: y\n--B--\n", "1:6:apiVersion: x\nkind: y|");
@@ -100,8 +100,8 @@ TEST(m3_where_headers_end) {
         ASSERT_PARTS("Content-Type: multipart/mixed; boundary=\"a:b\"\n--a:b\n" OURS "\na: b\n--a:b--\n", "1:5:a: b|");
 }
 
-/* As Python's email package does with each of these: whether it has a header of the line. */
-TEST(m3_a_missing_blank_line_and_what_cloud_init_makes_of_it) {
+/* The results follow the email package of Python: does it take the line as a header? */
+TEST(m3_a_missing_blank_line_is_a_warning) {
 #define LOST  "a blank line is missing above this line: cloud-init takes the line for a header"
 #define READ  "a blank line is missing above this line: cloud-init reads it"
         static const struct { const char *text, *says; } cases[] = {
@@ -124,7 +124,7 @@ TEST(m3_a_missing_blank_line_and_what_cloud_init_makes_of_it) {
         }
 }
 
-TEST(m4_boundaries) {
+TEST(m4_boundary_parameters_are_parsed) {
         static const struct { const char *parameter, *boundary; } cases[] = {
                 { "boundary=\"B\"", "B" }, { "boundary=B", "B" }, { "boundary=//", "//" }, { "boundary===B==", "==B==" }, { "boundary=?x?", "?x?" },
                 { "boundary=\"a b;c\"", "a b;c" }, { "boundary=\"a\\\"b\\\\\"", "a\"b\\" }, { "boundary='B'", "'B'" }, { "charset=utf-8; boundary=B; x=y", "B" },
@@ -139,20 +139,20 @@ TEST(m4_boundaries) {
         }
 }
 
-TEST(m5_delimiters) {
+TEST(m5_only_exact_delimiter_lines_count) {
         ASSERT_PARTS(HEAD "--B \t\n" OURS "\na: b\n--B-- and so on\nc: d\n", "1:7:a: b|");
         ASSERT_PARTS(HEAD "--B\n" OURS "\na: |\n  --B\n --B--\n--Bx\n--BB--\n-- B\n--b\n--B--\n", "1:7:a: |\n  --B\n --B--\n--Bx\n--BB--\n-- B\n--b|");
         ASSERT_PARTS(HEAD "--B\n" OURS "\na: b\n\n--B\n" OURS "\n\nc: d\n--B--", "1:7:a: b\n|2:12:\nc: d|");
 }
 
-TEST(m6_ends) {
+TEST(m6_a_missing_end_is_tolerated) {
         ASSERT_PARTS(HEAD "--B\n" OURS "\na: b\n", "1:7:a: b\n|");
         ASSERT_PARTS(HEAD "--B\n" OURS "\na: b\n--B", "1:7:a: b|");
         ASSERT_PARTS(HEAD "--B\n" OURS "\na: b\n--B\n\n", "1:7:a: b|");
         ASSERT_PARTS(HEAD "--B\n" OURS, "1:6:|");
 }
 
-TEST(m7_no_boundary) {
+TEST(m7_a_missing_boundary_is_a_warning) {
         ASSERT_WARNED("Content-Type: multipart/mixed\n\n--B\n" OURS "\na: b\n--B--\n", "no-parts", "boundary");
         ASSERT_WARNED("Content-Type: multipart/mixed; boundary=\n\n--B\n" OURS "\na: b\n--B--\n", "no-parts", "boundary");
         ASSERT_WARNED("Content-Type: multipart/mixed; boundary=\"\"\n\n--\n" OURS "\na: b\n----\n", "no-parts", "boundary");
@@ -160,7 +160,7 @@ TEST(m7_no_boundary) {
         ASSERT_PARTS("Content-Type: multipart/mixed; boundary=C\n\n--B\n" OURS "\na: b\n--B--\n", "");
 }
 
-TEST(a_nodeconfig_in_a_part_of_another_type) {
+TEST(a_nodeconfig_in_a_part_of_another_type_is_a_warning) {
         static const char *const types[] = { "text/cloud-config", "text/x-shellscript", "text/jinja2", "text/plain" };
 #define PART(type, body) HEAD "--B\nContent-Type: " type "\n\n" body "--B--\n"
 #define CONFIG "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
@@ -179,7 +179,7 @@ TEST(a_nodeconfig_in_a_part_of_another_type) {
         }
 }
 
-TEST(m8_types) {
+TEST(m8_only_the_nodeconfig_type_counts) {
         static const char *const good[] = { TYPE, "APPLICATION/Node.EKS.aws", TYPE ";", TYPE "; charset", TYPE "; charset=\"utf-8", TYPE " ; x=y", "\t" TYPE " " };
         static const char *const bad[] = { "text/yaml", "application/node.eks.aws.x", "application/yaml", "", "text/plain; x=" TYPE, "\"" TYPE "\"" };
 
@@ -197,28 +197,28 @@ TEST(m8_types) {
         ASSERT_PARTS(HEAD "--B\n" OURS "Content-Type: text/plain\n\na: b\n--B--\n", "1:8:a: b|");
 }
 
-TEST(m9_nested) {
+TEST(m9_nested_messages_are_split) {
         ASSERT_PARTS(HEAD "--B\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n--B\nContent-Type: multipart/alternative; boundary=C\n\n--C\n" OURS
                      "\na: b\n--C\n" OURS "\nc: d\n--C--\n--B\n" OURS "\ne: f\n--B--\n", "2:14:a: b|3:18:c: d|4:23:e: f|");
-        /* The outer boundary ends what the inner one left open. */
+        /* The outer boundary ends an inner part that is still open. */
         ASSERT_PARTS(HEAD "--B\nContent-Type: multipart/mixed; boundary=C\n\n--C\n" OURS "\na: b\n--B\n" OURS "\nc: d\n--B--\n", "1:10:a: b|2:14:c: d|");
         ASSERT_PARTS(HEAD "--B\nContent-Type: message/rfc822\n\nContent-Type: multipart/mixed; boundary=C\n\n--C\n" OURS "\na: b\n--C--\n--B--\n", "");
 }
 
-TEST(m10_damage_elsewhere) {
+TEST(m10_damage_in_other_parts_is_ignored) {
         ASSERT_PARTS(HEAD "--B\nContent-Type: text/plain\nno header\n--B\nContent-Type: text/x; x\n\n\x01\xff\n--B\n\n--B\n--B\n" OURS "\na: b\n--B--\n", "5:17:a: b|");
         ASSERT_PARTS(HEAD "--B\nContent-Type: multipart/mixed\n\nx\n--B\n" OURS "\na: b\n--B--\n", "1:11:a: b|");
         ASSERT_PARTS(HEAD "--B\nContent-Type: text/plain\nContent-Transfer-Encoding: base64\n\n\x1f\x8b\n--B\n" OURS "\na: b\n--B--\n", "2:12:a: b|");
 }
 
-TEST(m11_epilogue) {
+TEST(m11_a_config_after_the_closing_boundary_is_a_warning) {
         ASSERT_WARNED(HEAD "--B\n" OURS "\na: b\n--B--\n--B\n" OURS "\nc: d\n--B--\napiVersion: node.eks.aws/v1alpha1\n",
                       "config-after-closing-boundary", "user-data, line 10: config-after-closing-boundary");
         ASSERT_WARNED(HEAD "--B--\napiVersion: v1\n", "no-parts", "boundary");
         ASSERT_WARNED(HEAD "--B\n" OURS "\na: b\n--B--\ncontent-type: application/NODE.eks.aws; x\n", "config-after-closing-boundary", "line 9");
 }
 
-TEST(m11_no_warning) {
+TEST(m11_an_ordinary_epilogue_has_no_warning) {
         static const char *const epilogues[] = { "", "\n\nthe end\n", "Content-Type: text/plain\n", " apiVersion: node.eks.aws/v1alpha1\n",
                                                  "apiVersion: v1\n", "kind: NodeConfig\n", "# Content-Type: " TYPE "\n" };
         for (size_t i = 0; i < ARRAY_SIZE(epilogues); i++) {
@@ -229,13 +229,13 @@ TEST(m11_no_warning) {
         }
 }
 
-TEST(m12_the_message_is_the_part) {
+TEST(m12_a_message_without_parts_is_the_part) {
         ASSERT_PARTS("MIME-Version: 1.0\n" OURS "\na: b\n", "1:4:a: b\n|");
         ASSERT_PARTS(OURS "Content-Transfer-Encoding: base64\n\nYTog\nYg==\n", "1:1:a: b|");
         ASSERT_PARTS(OURS "apiVersion: x\n", "1:2:apiVersion: x\n|");
 }
 
-TEST(e2_transfer_encodings) {
+TEST(e2_transfer_encodings_are_decoded) {
         ASSERT_PARTS(HEAD "--B\n" OURS "Content-Transfer-Encoding: Quoted-Printable\n\na: =62=\nc  \r\nd=3A e=\n=\r\n=zz=4\n--B--\n",
                      "1:1:a: bc\r\nd: e=zz=4|");
         ASSERT_PARTS(HEAD "--B\nContent-Transfer-Encoding: base64\n" OURS "\nYTog\nYg==\n--B--\n", "1:1:a: b|");
@@ -246,13 +246,13 @@ TEST(e2_transfer_encodings) {
         ASSERT_PARTS(HEAD "--B\n" OURS "Content-Transfer-Encoding: base64\n\nWVRvZ1lnPT0=\n--B--\n", "1:1:YTogYg==|");
 }
 
-TEST(e2_gzip_in_a_part) {
+TEST(e2_gzip_in_base64_is_unpacked) {
         static const char gz[] = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x4b\xb4\x52\x48\xe2\x02\x00\xfe\x17\xb5\x72\x05\x00\x00\x00";
         _free_ char *text = base64_encode(gz, sizeof gz - 1), *m = xasprintf(HEAD "--B\n" OURS "\n%s\n--B--\n", text);
         ASSERT_PARTS(m, "1:1:a: b\n|");
 }
 
-TEST(e3_gzip_in_a_part_refused) {
+TEST(e3_raw_gzip_in_a_part_is_refused) {
         _cleanup_(split_done) Split s = split_bytes(HEAD "--B\n" OURS "\na: b\n--B\n" OURS "\n\x1f\x8bxx\n--B--\n", strlen(HEAD "--B\n" OURS "\na: b\n--B\n" OURS "\n\x1f\x8bxx\n--B--\n"));
         ASSERT_ERROR(s.r, EBADMSG);
         ASSERT_EQ(s.parts.n, 0);
@@ -267,7 +267,7 @@ static char *nested(unsigned depth) {
         return text_take(&t);
 }
 
-TEST(l4_depth) {
+TEST(l4_nesting_is_limited) {
         _free_ char *most = nested(8), *more = nested(9), *many = nested(2000);
         _cleanup_(split_done) Split s = split_bytes(more, strlen(more)), t = split_bytes(many, strlen(many));
         ASSERT_PARTS(most, "1:27:a: b\n|");
@@ -276,7 +276,7 @@ TEST(l4_depth) {
         ASSERT_ERROR(t.r, E2BIG);
 }
 
-TEST(many_parts_that_are_worth_a_word) {
+TEST(the_number_of_warnings_about_parts_is_limited) {
         _cleanup_(text_done) Text t = {};
         text_add(&t, HEAD);
         for (unsigned i = 0; i < 5000; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Options of modules as in modprobe.d(5); the NVIDIA driver loads again after a change of them. */
+ * Options of modules as in modprobe.d(5). The NVIDIA driver loads again after a change of them. */
 #include "apply/device.h"
 #include "files.h"
 #include "programs.h"
@@ -10,7 +10,7 @@ static void options_are(const Box *b, const char *wanted) {
         ASSERT_STREQ(text, wanted);
 }
 
-TEST(lines_of_a_module_in_the_order_of_modprobe) {
+TEST(options_are_read_in_the_order_of_modprobe) {
         BOX(b);
         options_are(&b, "");
         put(&b, "/usr/lib/modprobe.d/50-a.conf", "options nvidia NVreg_A=1\noptions nvidiafb x=1\ninstall nvidiafb /bin/true\n");
@@ -19,12 +19,12 @@ TEST(lines_of_a_module_in_the_order_of_modprobe) {
         put(&b, "/etc/modprobe.d/50-a.conf.rpmnew", "options nvidia NVreg_A=9\n");
         options_are(&b, "/run/modprobe.d/10-b.conf: install nvidia-uvm /bin/true # and so on\n"
                         "/usr/lib/modprobe.d/50-a.conf: options nvidia NVreg_A=1\n/etc/modprobe.d/90-c.conf: options nvidia-drm modeset=1\n");
-        put(&b, "/etc/modprobe.d/50-a.conf", "# nothing\n");    /* in the place of that in /usr */
+        put(&b, "/etc/modprobe.d/50-a.conf", "# nothing\n");    /* hides the file of the same name in /usr */
         put(&b, "/etc/modprobe.d/90-c.conf", "");
         options_are(&b, "/run/modprobe.d/10-b.conf: install nvidia-uvm /bin/true # and so on\n");
 }
 
-TEST(what_changed) {
+TEST(the_file_with_changed_options_is_named) {
         static const struct { const char *before, *now, *file; } cases[] = {
                 { "a: options nvidia X=1\n", "a: options nvidia X=1\nb: options nvidia X=2\n", "b" },
                 { "a: options nvidia X=1\nb: options nvidia X=2\n", "a: options nvidia X=1\n", "b" },
@@ -82,7 +82,7 @@ static void driver_init(Box *b) {
 #define DRIVER(var) _cleanup_(box_done) Box var; driver_init(&var)
 #define SCRIPT(b) put(&(b), "/etc/modprobe.d/zzz-mine.conf", "options nvidia NVreg_B=2\n")
 
-TEST(options_that_did_not_change) {
+TEST(options_of_other_modules_change_nothing) {
         DRIVER(b);
         put(&b, "/etc/modprobe.d/other.conf", "options nouveau modeset=0\n# options nvidia NVreg_A=2\nblacklist nvidiafb\nblacklist nvidia_drm\noptions nvidiafb x=1\n");
         assert_works(&b, module_work, 0);
@@ -90,10 +90,10 @@ TEST(options_that_did_not_change) {
         ASSERT_EQ(b.work.warnings.n, 0);
 }
 
-TEST(a_driver_is_loaded_anew) {
+TEST(a_driver_with_changed_options_is_loaded_again) {
         DRIVER(b);
         SCRIPT(b);
-        b.work.early = true;            /* the run phase sees to it */
+        b.work.early = true;            /* left to the run phase */
         assert_works(&b, module_work, 0);
         ran(&b, "");
         b.work.early = false;
@@ -104,11 +104,11 @@ TEST(a_driver_is_loaded_anew) {
                 "systemctl --no-block start nvidia-imex.service nvidia-dcgm.service\n");
         ASSERT_EQ(root_exists(b.root, CDI_TURN), 0);
         ASSERT_EQ(b.work.warnings.n, 0);
-        assert_works(&b, module_work, 0);       /* once */
+        assert_works(&b, module_work, 0);       /* only once */
         ran(&b, "");
 }
 
-TEST(a_driver_that_somebody_uses) {
+TEST(a_driver_in_use_is_a_warning_that_names_the_process) {
         DRIVER(b);
         SCRIPT(b);
         note(&b, "modprobe", "[ $1 != -r ] || { echo 'modprobe: FATAL: Module nvidia_uvm is in use.' >&2; exit 1; }");
@@ -123,7 +123,7 @@ TEST(a_driver_that_somebody_uses) {
         ASSERT_CONTAINS(text, "systemctl --no-block start nvidia-fabricmanager.service nvidia-persistenced.service nvidia-imex.service nvidia-dcgm.service\n");
 }
 
-TEST(a_driver_that_pods_use) {
+TEST(a_driver_is_not_reloaded_if_kubelet_may_run) {
         DRIVER(b);
         SCRIPT(b);
         put(&b, KUBELET_TURN, "");
@@ -132,25 +132,25 @@ TEST(a_driver_that_pods_use) {
         assert_warns(&b, "driver-options", "which cannot be loaded again: kubelet may run already; reboot once");
         ASSERT_OK(root_remove(b.root, KUBELET_TURN));
         note(&b, "systemctl", "printf 'Id=kubelet.service\nActiveState=activating\n'");
-        assert_works(&b, module_work, 0);       /* of nodeadm, or by hand */
+        assert_works(&b, module_work, 0);       /* started by nodeadm, or by hand */
         ran(&b, "");
 }
 
-TEST(a_driver_that_does_not_come_back) {
+TEST(a_driver_that_does_not_load_again_is_a_failure) {
         DRIVER(b);
         SCRIPT(b);
         note(&b, "modprobe", "[ $1 != -r ] || { shift; rm -rf $*; exit 0; }\nexit 1");
         assert_fails(&b, module_work, CAUSE_DRIVER, "the NVIDIA driver cannot be loaded again: modprobe exited with status 1");
 }
 
-TEST(a_step_that_is_given_up_loads_it_again) {
+TEST(a_cancelled_step_loads_the_driver_again) {
         DRIVER(b);
         SCRIPT(b);
         _free_ char *pipe = box_path(&b, "/cancel"), *script = xasprintf("[ $1 = -r ] || { mkdir -p $1; exit; }; rm -rf nvidia*; echo >%s; exec sleep 60", pipe);
         ASSERT_OK(mkfifo(pipe, 0600));
         b.work.cancel_fd = ASSERT_OK(open(pipe, O_RDWR | O_CLOEXEC));
         note(&b, "modprobe", script);
-        assert_works(&b, module_work, 0);       /* the loop has failed it */
+        assert_works(&b, module_work, 0);       /* the loop has already failed the step */
         _free_ char *text = NULL;
         ASSERT_OK(root_read(b.root, "/ran", 1 << 20, &text, NULL));
         ASSERT_CONTAINS(text, "modprobe nvidia\nmodprobe nvidia_uvm\nmodprobe nvidia_modeset\nmodprobe nvidia_drm\nsystemctl --no-block start nvidia-f");
@@ -158,25 +158,25 @@ TEST(a_step_that_is_given_up_loads_it_again) {
         close(b.work.cancel_fd);
 }
 
-TEST(what_was_left_out_comes_back) {     /* by a process that was killed under it */
+TEST(the_next_run_loads_what_a_killed_run_unloaded) {     /* a process was killed during the reload */
         DRIVER(b);
         put(&b, RUN_DIR "/stopped", "nvidia_drm\nnvidia_uvm\nnvidia\nnvidia-dcgm.service\nnvidia-persistenced.service");
         unload_all(&b);
         assert_works(&b, module_work, 1);
         ran(&b, "modprobe nvidia\nmodprobe nvidia_uvm\nmodprobe nvidia_drm\nsystemctl --no-block start nvidia-dcgm.service\n");
-        put(&b, RUN_DIR "/stopped", "nvidia-dcgm.service");    /* for a reset: not this step's */
+        put(&b, RUN_DIR "/stopped", "nvidia-dcgm.service");    /* stopped for a reset, by another step */
         assert_works(&b, module_work, 0);
         ran(&b, "");
 }
 
-TEST(a_driver_that_is_half_out) {
+TEST(a_half_unloaded_driver_is_a_failure) {
         DRIVER(b);
         SCRIPT(b);
         note(&b, "modprobe", "rm -rf nvidia\nexit 1");
         assert_fails(&b, module_work, CAUSE_DRIVER, "the NVIDIA driver cannot be loaded again: modprobe exited with status 1");
 }
 
-TEST(options_are_those_of_the_load) {   /* whatever stood there when another one was loaded */
+TEST(options_are_compared_with_those_of_the_last_load) {   /* and not with those of an earlier load */
         DRIVER(b);
         SCRIPT(b);
         note(&b, "rmmod", "");
@@ -186,7 +186,7 @@ TEST(options_are_those_of_the_load) {   /* whatever stood there when another one
         ran(&b, "modprobe nvidia\n");
         ASSERT_OK(root_remove(b.root, RUN_DIR "/driver-options"));
         put(&b, "/etc/modprobe.d/zzz-mine.conf", "");
-        assert_works(&b, module_work, 0);       /* seen for the first time: the image had loaded it */
+        assert_works(&b, module_work, 0);       /* first sight of a driver that the image has loaded */
         SCRIPT(b);
         b.work.early = true;
         assert_works(&b, module_work, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Mounts and binds in a mount namespace of the test's own; file systems are on loop devices where there are some. The step as a whole,
- * with labels and UUIDs, is tested on NVMe in tests/vm/move-steps.sh. */
+ * Mounts and binds in a separate mount namespace; file systems are on loop devices, if there are any.
+ * tests/vm/move-steps.sh tests the whole step on NVMe, with labels and UUIDs. */
 #include "apply/storage.h"
 #include "base/run.h"
 #include "disk/disk.h"
@@ -67,7 +67,7 @@ TEST(bind_makes_a_missing_target_like_its_source) {
         ASSERT_EQ(look_at(&b, "/var/lib").st_mode, S_IFDIR | 0755);
 }
 
-TEST(bind_over_a_link_covers_what_it_leads_to) {
+TEST(bind_over_a_link_covers_the_target_of_the_link) {
         BIND(b);
         _free_ char *link = box_path(&b, "/var/lib/kubelet");
         box_mkdir(&b, "/data/kubelet", 0750);
@@ -81,7 +81,7 @@ TEST(bind_over_a_link_covers_what_it_leads_to) {
         ASSERT_EQ(run_bind(&b), 0);
 }
 
-TEST(bind_is_refused_where_something_else_is_mounted) {
+TEST(bind_is_refused_if_another_file_system_is_mounted) {
         BIND(b);
         box_tmpfs(&b, "/var/lib/kubelet", NULL);
         assert_refused(&b, "another file system is mounted on /var/lib/kubelet");
@@ -100,12 +100,12 @@ TEST(bind_over_a_file_is_refused) {
         assert_refused(&b, "/var/lib/kubelet cannot be made: Not a directory");
 }
 
-TEST(what_is_mounted_below_a_directory) {
+TEST(a_mount_below_a_directory_is_found) {
         BOX(b);
         _free_ char *name = NULL, *dir = box_path(&b, "/a"), *inner = box_path(&b, "/a/with blank/x");
         box_tmpfs(&b, "/a", NULL);
         box_tmpfs(&b, "/ab", NULL);
-        ASSERT_EQ(mount_below(&b.work, dir, &name), 0);         /* neither itself nor what only begins like it */
+        ASSERT_EQ(mount_below(&b.work, dir, &name), 0);         /* neither the directory itself nor one with the same prefix */
         box_tmpfs(&b, "/a/with blank/x", NULL);
         ASSERT_EQ(mount_below(&b.work, dir, &name), 1);
         ASSERT_STREQ(name, inner);
@@ -113,7 +113,8 @@ TEST(what_is_mounted_below_a_directory) {
 
 /* ---- devices ---- */
 
-/* A loop device that is gone when its last user has closed it; -1 where there is none. Others may be looking for one too. */
+/* A loop device that disappears when its last user closes it, or -1 without one. Other processes may look
+ * for one, too. */
 static int loop_open(const char *image, unsigned *ret_number) {
         _cleanup_(close_fd) int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), file = open(image, O_RDWR | O_CLOEXEC);
         struct loop_config config = { .fd = (unsigned)file, .info.lo_flags = LO_FLAGS_AUTOCLEAR };
@@ -133,7 +134,8 @@ static int loop_open(const char *image, unsigned *ret_number) {
         return -1;
 }
 
-/* Runs make on a sparse file and shows that as /device; -1 where this machine cannot. */
+/* Runs the program on a sparse file and shows the file as /device. Returns -1 if this machine cannot do
+ * that. */
 static int device_make(Box *b, char *program, char *option) {
         _cleanup_(child_result_done) ChildResult made = {};
         _free_ char *image = box_path(b, "/image"), *node = box_path(b, "/device");
@@ -162,7 +164,7 @@ static void assert_mounts(Box *b, const char *type, long magic) {
         ASSERT_EQ(umount(target), 0);
 }
 
-TEST(mounts_ext4) {
+TEST(ext4_is_mounted_with_its_options) {
         BOX(b);
         _cleanup_(close_fd) int loop = device_make(&b, (char *)"mkfs.ext4", (char *)"-q");
         if (loop < 0)
@@ -170,7 +172,7 @@ TEST(mounts_ext4) {
         assert_mounts(&b, "ext4", 0xef53);
 }
 
-TEST(mounts_xfs) {
+TEST(xfs_is_mounted_with_its_options) {
         BOX(b);
         _cleanup_(close_fd) int loop = device_make(&b, (char *)"mkfs.xfs", (char *)"-q");
         if (loop < 0)
@@ -189,7 +191,7 @@ static void assert_label(Box *b, const char *label) {
         diag_done(&diag);
 }
 
-TEST(a_mount_that_was_cut_off_before_its_label_gets_it) {
+TEST(a_mount_interrupted_before_its_label_gets_the_label) {
         BOX(b);
         _cleanup_(close_fd) int loop = device_make(&b, (char *)"mkfs.xfs", (char *)"-Lnodestrap-mk");
         if (loop < 0)
@@ -214,7 +216,7 @@ TEST(a_mount_that_was_cut_off_before_its_label_gets_it) {
         ASSERT_TRUE(umount(target) < 0);                /* nothing was mounted over it */
 }
 
-TEST(a_mount_that_fails_says_why_in_libmounts_words) {
+TEST(a_failed_mount_has_the_message_of_libmount) {
         BOX(b);
         _cleanup_(close_fd) int loop = device_make(&b, (char *)"true", (char *)"-q");
         if (loop < 0)
@@ -237,7 +239,7 @@ TEST(a_device_that_cannot_be_written_is_not_mounted) {
         ASSERT_CONTAINS(b.work.text, "write-protected");
 }
 
-TEST(a_device_that_is_not_there) {
+TEST(a_missing_device_is_an_error) {
         BOX(b);
         box_mkdir(&b, "/mnt/0", 0755);
         ASSERT_ERROR(mount_device(&b.work, "/absent", "/mnt/0", "ext4", "noatime"), ENOENT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * move-files with a real cp, on a tmpfs for the root disk and another one for the disks. ptrace(2) stops a run
- * before each system call that changes anything, and the next run does it again. So no place of a cut is
- * guessed. */
+ * move-files with a real cp, on a tmpfs for the root disk and another one for the disks. ptrace(2) stops a
+ * run before each system call that changes anything. It is killed there, and the next run completes it, so
+ * no place of a cut is a guess. */
 #include "apply/storage.h"
 #include "base/run.h"
 #include "mounts.h"
@@ -68,7 +68,7 @@ static void assert_moved(const Box *b) {
         assert_entries(b, "/var/log/pods", "");
 }
 
-TEST(moves_what_is_there_and_nothing_the_second_time) {
+TEST(files_move_once_and_a_second_run_changes_nothing) {
         DISKS(b);
         fill(&b);
         assert_done(&b);
@@ -77,7 +77,7 @@ TEST(moves_what_is_there_and_nothing_the_second_time) {
         assert_moved(&b);
 }
 
-TEST(directories_that_are_missing_are_made_as_their_daemons_make_them) {
+TEST(missing_directories_get_the_modes_of_their_daemons) {
         DISKS(b);
         assert_done(&b);
         ASSERT_EQ(look_at(&b, "/var/lib/kubelet").st_mode, S_IFDIR | 0750);
@@ -103,8 +103,8 @@ static void assert_same_attribute(const Box *b, const char *path, const char *ot
                 FAIL("%s of %s has %zd bytes, of %s %zd", name, path, n, other, m);
 }
 
-/* cp leaves a setgid bit that a new directory has from the one above it, and an ACL by default comes the same way. */
-TEST(what_the_disks_directory_hands_down_is_not_taken) {
+/* cp keeps a setgid bit that a new directory inherits from its parent. A default ACL comes the same way. */
+TEST(setgid_and_default_acl_of_the_disks_are_not_inherited) {
         DISKS(b);
         static const unsigned char acl[] = { 2, 0, 0, 0, 1, 0, 7, 0, 255, 255, 255, 255, 2, 0, 7, 0, 7, 0, 0, 0, 4, 0, 7, 0, 255, 255, 255, 255,
                                              16, 0, 7, 0, 255, 255, 255, 255, 32, 0, 7, 0, 255, 255, 255, 255 };
@@ -119,7 +119,7 @@ TEST(what_the_disks_directory_hands_down_is_not_taken) {
         assert_same_attribute(&b, TARGET "/kubelet/kubeconfig", "/var/lib/containerd", "system.posix_acl_access");
 }
 
-TEST(two_paths_that_end_alike_are_two) {
+TEST(paths_with_the_same_last_name_stay_separate) {
         DISKS(b);
         Move alike[] = { { (char *)"/opt/a/data", (char *)"kubelet" }, { (char *)"/opt/b/data", (char *)"containerd" } };
         b.action.storage.moves = alike;
@@ -128,7 +128,7 @@ TEST(two_paths_that_end_alike_are_two) {
         assert_done(&b);
         assert_file(&b, TARGET "/kubelet/kubeconfig", "kubeconfig");
         assert_entries(&b, TARGET, "containerd kubelet");
-        ASSERT_EQ(look_at(&b, TARGET "/containerd").st_mode, S_IFDIR | 0711);   /* as the daemon makes it, wherever that is */
+        ASSERT_EQ(look_at(&b, TARGET "/containerd").st_mode, S_IFDIR | 0711);   /* the mode of the daemon, wherever its directory is */
         ASSERT_EQ(run(&b), 0);
 }
 
@@ -149,7 +149,7 @@ TEST(an_empty_directory_keeps_mode_owner_and_label) {
         ASSERT_STREQ(label, labelled ? text : "");
 }
 
-/* ---- everything a file can be ---- */
+/* ---- kinds of files ---- */
 
 static void put_special(const Box *b, const char *path, mode_t mode, dev_t device) {
         _free_ char *full = box_path(b, path);
@@ -219,7 +219,7 @@ static void assert_same_kind(const Box *b, const char *name) {
                 assert_same_attribute(b, one, two, attributes[i]);
 }
 
-TEST(every_kind_of_file_arrives_as_it_was) {
+TEST(every_kind_of_file_arrives_unchanged) {
         DISKS(b);
         char target[64] = "";
         fill_with_all_kinds(&b, "/reference");
@@ -239,7 +239,7 @@ TEST(every_kind_of_file_arrives_as_it_was) {
         assert_entries(&b, "/var/lib/kubelet", "");
 }
 
-/* A ramfs has no attributes: what would be lost keeps the whole from being moved. */
+/* A ramfs has no attributes. If an attribute would be lost, nothing moves. */
 TEST(a_lost_attribute_is_a_failure) {
         DISKS(b);
         _free_ char *target = box_path(&b, TARGET);
@@ -254,7 +254,7 @@ TEST(a_lost_attribute_is_a_failure) {
 
 /* ---- later boots ---- */
 
-TEST(what_was_written_since_the_last_boot_wins_and_the_rest_stays) {
+TEST(files_written_since_the_last_boot_win_and_the_rest_stays) {
         DISKS(b);
         fill(&b);
         assert_done(&b);
@@ -299,8 +299,8 @@ TEST(two_stores_are_not_mixed) {
         assert_warned(&b, "`mount --bind / /mnt` shows it as /mnt/var/lib/containerd");
 }
 
-/* Same size, and written at another time: not the same. */
-TEST(two_stores_with_the_same_names_are_two) {
+/* The same size and another time: not the same file. */
+TEST(stores_with_the_same_names_and_other_times_are_not_mixed) {
         DISKS(b);
         fill(&b);
         assert_done(&b);
@@ -319,7 +319,7 @@ static void copy_aside(const Box *b, const char *from, const char *to) {
         ASSERT_EQ(ran.status, 0);
 }
 
-TEST(an_original_that_is_left_behind_its_copy_goes) {
+TEST(originals_that_are_already_copied_are_removed) {
         DISKS(b);
         fill(&b);
         copy_aside(&b, "/var/lib/containerd", TARGET);
@@ -341,7 +341,7 @@ TEST(half_a_copy_of_a_store_is_completed) {
         ASSERT_EQ(diag_count(&b.work.warnings, true), 0);
 }
 
-TEST(what_is_bound_already_is_left_alone) {
+TEST(directories_that_are_already_bound_are_left_alone) {
         DISKS(b);
         fill(&b);
         assert_done(&b);
@@ -369,9 +369,9 @@ TEST(a_link_is_followed_and_stays) {
         ASSERT_TRUE(S_ISLNK(look_at(&b, "/var/lib/kubelet").st_mode));
 }
 
-/* ---- what cannot be ---- */
+/* ---- failures ---- */
 
-TEST(no_room_leaves_the_originals_and_no_remains) {
+TEST(without_space_originals_stay_and_the_copy_is_removed) {
         _cleanup_(box_done) Box b;
         disks_init(&b, "mode=0755,size=256k");
         _free_ char *big = xcalloc(1 << 20, 1);
@@ -387,7 +387,7 @@ TEST(no_room_leaves_the_originals_and_no_remains) {
         assert_entries(&b, TARGET "/kubelet", "old");
 }
 
-TEST(without_cp_nothing_is_touched) {
+TEST(without_cp_nothing_changes) {
         SKIP_IF_VFORK_FORKS();
         DISKS(b);
         _free_ char *before = xstrdup(getenv("PATH") ?: "/usr/bin:/bin");
@@ -402,7 +402,7 @@ TEST(without_cp_nothing_is_touched) {
         assert_entries(&b, TARGET, "");
 }
 
-TEST(what_somebody_writes_while_it_is_copied_is_not_removed) {
+TEST(a_file_that_changes_during_the_copy_is_not_removed) {
         DISKS(b);
         _free_ char *before = xstrdup(getenv("PATH") ?: "/usr/bin:/bin"), *bin = box_path(&b, "/bin"), *first = xasprintf("%s:%s", bin, before);
         _free_ char *cp = xasprintf("#!/bin/sh\nPATH=%s\ncp \"$@\" && echo more >>%s/var/lib/containerd/db/meta\n", before, b.path);
@@ -415,13 +415,13 @@ TEST(what_somebody_writes_while_it_is_copied_is_not_removed) {
         ASSERT_EQ(b.work.cause, CAUSE_MOVE);
         ASSERT_CONTAINS(b.work.text, "/var/lib/containerd/db/meta changed during the copy");
         assert_file(&b, "/var/lib/containerd/db/meta", "metadatamore\n");
-        assert_entries(&b, TARGET, "");         /* and the disks have none of it */
+        assert_entries(&b, TARGET, "");         /* the disks have nothing of it */
         assert_done(&b);
         assert_file(&b, TARGET "/containerd/db/meta", "metadatamore\n");
         assert_entries(&b, "/var/lib/containerd", "");
 }
 
-TEST(nothing_is_moved_to_where_nothing_is_mounted) {
+TEST(nothing_moves_if_the_target_is_not_mounted) {
         DISKS(b);
         _free_ char *target = box_path(&b, TARGET);
         fill(&b);
@@ -430,7 +430,7 @@ TEST(nothing_is_moved_to_where_nothing_is_mounted) {
         assert_entries(&b, TARGET, "");
 }
 
-TEST(a_mount_of_its_own_is_refused) {
+TEST(a_directory_with_its_own_file_system_is_refused) {
         DISKS(b);
         fill(&b);
         box_tmpfs(&b, "/var/log/pods", NULL);
@@ -438,7 +438,7 @@ TEST(a_mount_of_its_own_is_refused) {
         assert_entries(&b, TARGET, "");
 }
 
-TEST(a_mount_below_is_refused_by_name) {
+TEST(a_mount_below_a_directory_is_refused_by_name) {
         DISKS(b);
         fill(&b);
         box_tmpfs(&b, "/var/lib/kubelet/pods/1/token", NULL);
@@ -454,7 +454,7 @@ TEST(a_file_in_the_place_of_a_directory_is_refused) {
         assert_refused(&b, "/var/log/pods cannot be opened as a directory");
 }
 
-TEST(a_link_that_leads_nowhere_is_refused) {
+TEST(a_dead_link_is_refused) {
         DISKS(b);
         _free_ char *link = box_path(&b, "/var/lib/kubelet");
         box_mkdir(&b, "/var/lib", 0755);
@@ -471,7 +471,7 @@ TEST(directories_that_lead_into_each_other_are_refused) {
         assert_refused(&b, "/var/log/pods resolves to a path in /var/lib/kubelet");
 }
 
-TEST(originals_that_cannot_be_removed_are_a_failure_and_the_copy_stays) {
+TEST(undeletable_originals_are_a_failure_and_the_copy_stays) {
         DISKS(b);
         fill(&b);
         ASSERT_TRUE(run(&b) == 1);
@@ -493,7 +493,7 @@ TEST(an_unfinished_copy_is_removed_first) {
         ASSERT_TRUE(!is_there(&b, TARGET "/kubelet/half"));
 }
 
-TEST(remains_go_also_where_there_is_nothing_to_copy) {
+TEST(an_unfinished_copy_is_removed_even_with_nothing_to_move) {
         DISKS(b);
         assert_done(&b);
         put(&b, TARGET "/.nodestrap-incoming/half", "ha");
@@ -501,7 +501,7 @@ TEST(remains_go_also_where_there_is_nothing_to_copy) {
         ASSERT_TRUE(!is_there(&b, TARGET "/.nodestrap-incoming"));
 }
 
-TEST(remains_with_a_mount_in_them_are_not_touched) {
+TEST(an_unfinished_copy_with_a_mount_in_it_stays) {
         DISKS(b);
         fill(&b);
         box_tmpfs(&b, TARGET "/.nodestrap-incoming/x", NULL);
@@ -520,18 +520,18 @@ static bool changes(uint64_t call) {
         case SYS_mkdirat:
         case SYS_syncfs:
         case SYS_fsync:
-        case SYS_waitid:                /* cp has copied, or is about to */
+        case SYS_waitid:                /* cp has copied, or is about to copy */
                 return true;
         default:
                 return false;
         }
 }
 
-/* In a process of its own. 0: the run was killed before its nth change; 1: it made fewer and ended well; 2:
- * it cannot be traced. */
+/* Runs in a process of its own. 0: the run was killed before its nth change; 1: it made fewer and ended
+ * well; 2: tracing is not possible. */
 static int trace(Box *b, unsigned n) {
         int status = 0;
-        pid_t child = fork();           /* the first of a pid namespace: with it ends what it started */
+        pid_t child = fork();           /* PID 1 of its namespace, so its children end with it */
         if (child == 0) {
                 if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
                         _exit(2);
@@ -576,13 +576,13 @@ static void fill_for_second_boot(Box *b) {
         fill(b);
 }
 
-TEST(cut_off_anywhere_the_next_run_completes_it) {
+TEST(the_next_run_completes_a_run_killed_anywhere) {
         unsigned n = 1;
         for (;; n++) {
                 DISKS(b);
                 fill_for_second_boot(&b);
                 int r = run_and_cut(&b, n);
-                if (r == 2 || TRANSLATED_BY(""))       /* whose system calls do not belong to the program */
+                if (r == 2 || TRANSLATED_BY(""))       /* then system calls are not those of the program */
                         SKIP("processes cannot be traced here");
                 ASSERT_TRUE(r == 0 || r == 1);
                 int again = run(&b);
@@ -596,7 +596,7 @@ TEST(cut_off_anywhere_the_next_run_completes_it) {
                 if (r == 1)
                         break;
         }
-        ASSERT_TRUE(n > 20);            /* it was cut where it counts */
+        ASSERT_TRUE(n > 20);            /* there were enough cuts */
 }
 
 /* ---- volumes ---- */
@@ -643,7 +643,7 @@ static void forget(const Box *b, const char *path) {
         ASSERT_EQ(ran.status, 0);
 }
 
-/* The volume at another machine: its own root disk, its own content in the directories. */
+/* The volume at another machine, which has its own root disk and its own content in the directories. */
 static void other_machine(const Box *b) {
         forget(b, "/var/lib");
         forget(b, "/srv");
@@ -678,11 +678,11 @@ static void volume_is_completed(Move *list, size_t n_moves) {
         ASSERT_TRUE(n > 12);
 }
 
-TEST(cut_off_anywhere_a_whole_volume_is_completed) {
+TEST(a_whole_volume_is_completed_after_a_kill_anywhere) {
         volume_is_completed(WHOLE);
 }
 
-TEST(cut_off_anywhere_a_shared_volume_is_completed) {
+TEST(a_shared_volume_is_completed_after_a_kill_anywhere) {
         volume_is_completed(SHARED);
 }
 
@@ -748,15 +748,15 @@ static void changed_original_is_told(Move *list, size_t n_moves) {
         ASSERT_TRUE(warned);
 }
 
-TEST(an_original_that_changed_is_not_hidden_in_silence_by_a_whole_volume) {
+TEST(a_whole_volume_hides_a_changed_original_only_with_a_warning) {
         changed_original_is_told(WHOLE);
 }
 
-TEST(an_original_that_changed_is_not_hidden_in_silence_by_a_shared_volume) {
+TEST(a_shared_volume_hides_a_changed_original_only_with_a_warning) {
         changed_original_is_told(SHARED);
 }
 
-TEST(a_volume_that_its_user_emptied_is_not_new) {
+TEST(a_volume_that_its_user_emptied_is_not_filled_again) {
         VOLUME(b, WHOLE);
         fill_volume(&b);
         assert_done(&b);
@@ -769,7 +769,7 @@ TEST(a_volume_that_its_user_emptied_is_not_new) {
         assert_file(&b, "/var/lib/containerd/db/meta", "of the image");
 }
 
-TEST(a_mark_that_was_copied_back_is_none) {
+TEST(a_copied_mark_of_another_volume_does_not_count) {
         VOLUME(b, WHOLE);
         fill_volume(&b);
         put(&b, "/var/lib/containerd/.nodestrap-taken/machine", "of another volume");
@@ -786,7 +786,7 @@ static void assert_layout_warned(Box *b, bool warned) {
         b->work.warnings = (Diag){};
 }
 
-TEST(another_layout_is_told) {
+TEST(a_change_from_whole_to_shared_layout_is_a_warning) {
         VOLUME(b, WHOLE);
         fill_volume(&b);
         assert_done(&b);
@@ -798,7 +798,7 @@ TEST(another_layout_is_told) {
         assert_layout_warned(&b, false);
 }
 
-TEST(another_layout_is_told_the_other_way_round) {
+TEST(a_change_from_shared_to_whole_layout_is_a_warning) {
         VOLUME(b, SHARED);
         fill_volume(&b);
         assert_done(&b);
@@ -809,8 +809,8 @@ TEST(another_layout_is_told_the_other_way_round) {
         assert_layout_warned(&b, true);
 }
 
-/* The first phase writes its files at each boot; they are brought over, and hide nothing. */
-TEST(files_of_the_plan_come_to_a_filled_volume_without_a_warning) {
+/* The first phase writes its files at each boot. They move to the volume and hide nothing. */
+TEST(planned_files_replace_those_of_a_volume_without_a_warning) {
         static char *files[] = { (char *)"/var/lib/containerd/db/meta", NULL };
         VOLUME(b, SHARED);
         b.action.storage.files = files;
