@@ -37,7 +37,7 @@ static const Need *find(const Box *b, NeedKind kind, const char *name) {
 }
 #define LACKS(b, kind, name) ASSERT_TRUE(!needs_find(&(b).needs, kind, name))
 
-TEST(a_plain_node) {
+TEST(needs_of_a_plain_node) {
         BOX(b);
         add_type(&b, "m6i.4xlarge", 0);
         ASSERT_TRUE(!find(&b, NEED_PROGRAM, "/usr/bin/nodestrap")->optional);
@@ -56,7 +56,7 @@ TEST(a_plain_node) {
         ASSERT_STREQ(find(&b, NEED_DIRECTORY, "/var/lib/kubelet/device-plugins")->step, "start-unit:kubelet.service");
         find(&b, NEED_DIRECTORY, "/var/lib/kubelet/plugins_registry");
         ASSERT_TRUE(find(&b, NEED_NRI, "NRI plugins")->optional);
-        LACKS(b, NEED_PROGRAM, "runc");         /* it is named by its path */
+        LACKS(b, NEED_PROGRAM, "runc");         /* the plan names it by its path */
         LACKS(b, NEED_PROGRAM, "mdadm");
         LACKS(b, NEED_PROGRAM, "nvidia-smi");
         LACKS(b, NEED_LIBRARY, "libblkid.so.1");
@@ -65,7 +65,7 @@ TEST(a_plain_node) {
                         FAIL("%s is needed", b.needs.items[i].name);
 }
 
-TEST(instance_stores) {
+TEST(needs_of_instance_stores) {
         BOX(b);
         b.s.config.instance.storage.strategy = STORAGE_RAID0;
         static char place[] = "/mnt/k8s-disks";
@@ -98,7 +98,7 @@ TEST(a_single_store_needs_no_array) {
         LACKS(b, NEED_PROGRAM, "mkfs.xfs");
 }
 
-TEST(an_nvswitch_board) {
+TEST(needs_of_an_nvswitch_board) {
         BOX(b);
         b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
         add_type(&b, "p5.48xlarge", 0);
@@ -109,8 +109,8 @@ TEST(an_nvswitch_board) {
         ASSERT_TRUE(find(&b, NEED_UNIT, "nvidia-persistenced.service")->optional);
         ASSERT_EQ(find(&b, NEED_PROGRAM, "nvidia-ctk")->cause, CAUSE_CDI);
         find(&b, NEED_PROGRAM, "/usr/bin/nvidia-container-runtime");
-        ASSERT_EQ(find(&b, NEED_PROGRAM, "runc")->cause, CAUSE_NOT_READY);      /* which it starts */
-        /* the clocks may fail, the fabric may not */
+        ASSERT_EQ(find(&b, NEED_PROGRAM, "runc")->cause, CAUSE_NOT_READY);      /* the runtime starts it */
+        /* the step for the clocks may fail, the one for the fabric must not */
         ASSERT_STREQ(find(&b, NEED_LIBRARY, "libnvidia-ml.so.1")->step, "await-fabric:fabric");
         ASSERT_EQ(find(&b, NEED_LIBRARY, "libnvidia-ml.so.1")->cause, CAUSE_NVML);
         LACKS(b, NEED_PROGRAM, "/opt/nvidia/nvlsm/sbin/nvlsm");
@@ -118,7 +118,7 @@ TEST(an_nvswitch_board) {
         LACKS(b, NEED_PROGRAM, "/usr/sbin/runc");
 }
 
-TEST(each_class_of_machine_has_its_own) {
+TEST(each_class_of_machine_has_its_own_needs) {
         BOX(b);
         b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
         b.s.config.nvidia.imex_channels = 2048;
@@ -130,7 +130,7 @@ TEST(each_class_of_machine_has_its_own) {
         find(&b, NEED_MODULE, "ib_umad");
         LACKS(b, NEED_PROGRAM, "nvidia-imex");
         add_type(&b, "p6e-gb200.36xlarge", 0);
-        ASSERT_TRUE(find(&b, NEED_PROGRAM, "nvidia-imex")->optional);   /* in the pod of the DRA driver */
+        ASSERT_TRUE(find(&b, NEED_PROGRAM, "nvidia-imex")->optional);   /* the pod of the DRA driver has it */
         add_type(&b, "trn1.32xlarge", 0);
         ASSERT_EQ(find(&b, NEED_MODULE, "neuron")->cause, CAUSE_NEURON);
         ASSERT_EQ(strv_length(find(&b, NEED_MODULE, "neuron")->types), 1);
@@ -138,8 +138,8 @@ TEST(each_class_of_machine_has_its_own) {
         ASSERT_EQ(strv_length(find(&b, NEED_PROGRAM, "kubelet")->types), 3);
 }
 
-/* A boot that can do without a part does not end for want of it. */
-TEST(the_one_that_cannot_do_without_it_is_named) {
+/* A boot does not fail for a part that it can do without. */
+TEST(a_required_need_names_only_the_types_that_require_it) {
         BOX(b);
         b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
         b.s.config.nvidia.health = HEALTH_WARN;
@@ -153,7 +153,7 @@ TEST(the_one_that_cannot_do_without_it_is_named) {
         ASSERT_STREQ(n->types[0], "p5.48xlarge");
 }
 
-TEST(huge_pages_and_their_nodes) {
+TEST(huge_pages_need_hugetlbfs_and_numa_for_a_node) {
         BOX(b);
         PageRequest requests[] = { { .size = 2ULL << 20, .count = 512, .numa_node = -1 },
                                    { .size = 2ULL << 20, .count = 512, .numa_node = 0 } };
@@ -166,7 +166,7 @@ TEST(huge_pages_and_their_nodes) {
         find(&b, NEED_FEATURE, "CONFIG_NUMA");
 }
 
-TEST(imex_on_the_host) {
+TEST(needs_of_imex_on_the_host) {
         BOX(b);
         b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
         b.s.config.nvidia.imex_channels = 2048;
@@ -180,7 +180,7 @@ TEST(imex_on_the_host) {
         find(&b, NEED_DIRECTORY, "/etc/nvidia-imex");
 }
 
-TEST(what_kubelet_finds_in_the_kernel) {
+TEST(kernel_settings_are_needs_unless_configured_otherwise) {
         BOX(plain);
         add_type(&plain, "m6i.4xlarge", 0);
         ASSERT_EQ(find(&plain, NEED_SYSCTL, "vm.overcommit_memory=1")->cause, CAUSE_UNIT);
@@ -206,7 +206,7 @@ TEST(what_kubelet_finds_in_the_kernel) {
         LACKS(other, NEED_NO_SWAP, "no swap");
 }
 
-TEST(runtimes_of_the_users_are_needed_too) {
+TEST(container_runtimes_of_the_user_are_needed) {
         BOX(b);
         b.s.config.containerd.config = sample_json(&b.s,
                 "{'plugins': {'io.containerd.cri.v1.runtime': {'containerd': {'runtimes': {'kata': {'options': "
@@ -216,9 +216,9 @@ TEST(runtimes_of_the_users_are_needed_too) {
         find(&b, NEED_PROGRAM, "/usr/sbin/runc");
 }
 
-/* The tables have every type of action that uses parts of the image. Plans of all instance types are made,
- * so that a new row there counts, too. */
-TEST(every_type_has_a_plan_and_needs) {
+/* The tables have every type of action that uses parts of the image. The test makes plans of all instance
+ * types, so that it covers a new row, too. */
+TEST(every_type_has_a_plan_and_unique_needs) {
         BOX(b);
         b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
         b.s.config.nvidia.imex_channels = 2048;
@@ -234,7 +234,7 @@ TEST(every_type_has_a_plan_and_needs) {
 
 /* ---- types ---- */
 
-TEST(names_that_say_instance_stores) {
+TEST(type_names_show_instance_stores) {
         static const char *const yes[] = { "m6id.8xlarge", "c5d.large", "i4i.xlarge", "i3en.metal", "d3.xlarge",
                                            "z1d.large", "m6gd.medium", "x2idn.16xlarge", "r8gd.24xlarge" };
         static const char *const no[] = { "m6i.8xlarge", "c5.large", "inf2.xlarge", "t3.micro", "hpc7a.96xlarge",
@@ -252,12 +252,12 @@ TEST(an_image_serves_its_own_architecture) {
         ASSERT_TRUE(image_serves(&arm, "p6e-gb200.36xlarge") && !image_serves(&x86, "p6e-gb200.36xlarge"));
         ASSERT_TRUE(!image_serves(&arm, "p5.48xlarge") && image_serves(&x86, "p5.48xlarge"));
         ASSERT_TRUE(image_serves(&unknown, "p5.48xlarge") && image_serves(&unknown, "p6e-gb200.36xlarge"));
-        ASSERT_TRUE(image_serves(&arm, "m6i.large"));   /* whose architecture no table has */
+        ASSERT_TRUE(image_serves(&arm, "m6i.large"));   /* no table has its architecture */
         ASSERT_TRUE(!machine_name(EM_386));
 }
 
 /* The modules of an image decide, by modules.dep(5). */
-TEST(types_by_the_drivers_of_an_image) {
+TEST(the_drivers_of_an_image_select_its_types) {
         char folder[] = "/tmp/test-needs-XXXXXX";
         ASSERT_TRUE(mkdtemp(folder));
         _cleanup_(root_freep) Root *root = NULL;
@@ -268,7 +268,7 @@ TEST(types_by_the_drivers_of_an_image) {
         const struct { const char *dep, *first; size_t n; } cases[] = {
                 { "kernel/a.ko:\n", "m6g.4xlarge", 2 },
                 { "extra/nvidia.ko: kernel/a.ko\n", "g5g.16xlarge", 11 },
-                { "extra/neuron.ko:\n", "m6g.4xlarge", 2 },     /* whose machines are all of x86 */
+                { "extra/neuron.ko:\n", "m6g.4xlarge", 2 },     /* all its machines are x86 */
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 ASSERT_OK(root_replace(root, dep, cases[i].dep, strlen(cases[i].dep), 0644));
@@ -307,7 +307,7 @@ static Checks some_checks(void) {
         return all;
 }
 
-TEST(the_worst_comes_first_and_what_is_well_is_short) {
+TEST(failures_come_first_and_good_checks_share_a_line) {
         _cleanup_(checks_done) Checks all = some_checks();
         _free_ char *text = checks_to_text(&all, false);
         ASSERT_STREQ(text,
@@ -325,7 +325,7 @@ TEST(the_worst_comes_first_and_what_is_well_is_short) {
         ASSERT_CONTAINS(whole, "ok       program            cp                                   /usr/bin/cp\n");
 }
 
-TEST(a_table_is_so_wide) {
+TEST(wide_columns_and_long_texts_wrap) {
         static const char path[] = "/lib/modules/6.12.46-66.121.amzn2023.x86_64/kernel/drivers/net/ethernet/x.ko";
         Checks all = {};
         _cleanup_(text_done) Text facts = {};
@@ -342,7 +342,7 @@ TEST(a_table_is_so_wide) {
         checks_done(&all);
 }
 
-TEST(json_has_the_same_order) {
+TEST(json_has_the_order_of_the_table) {
         _cleanup_(checks_done) Checks all = some_checks();
         _cleanup_(json_decrefp) json_t *json = checks_to_json(&all);
         _free_ char *first = json_dumps(json_array_get(json, 0), JSON_COMPACT | JSON_SORT_KEYS);
@@ -353,8 +353,8 @@ TEST(json_has_the_same_order) {
         ASSERT_STREQ(last, "{\"code\":\"program\",\"found\":\"/usr/bin/ctr\",\"subject\":\"ctr\",\"verdict\":\"ok\"}");
 }
 
-/* An image may be anybody's: names in it neither move the cursor nor break JSON. */
-TEST(hostile_names_are_shown) {
+/* An image may be hostile: names in it must neither move the cursor nor break JSON. */
+TEST(control_characters_in_names_are_escaped) {
         Checks all = {};
         check_tell(checks_add(&all, CHECK_FAILED, "program", "a\033[2Jb\nfailed  x", "\xff\xfe"), NULL,
                    "of \033]0;title\a and \xff");
@@ -367,7 +367,7 @@ TEST(hostile_names_are_shown) {
         checks_done(&all);
 }
 
-TEST(types_are_shortened) {
+TEST(long_lists_of_types_are_shortened) {
         static char a[] = "a", b[] = "b", c[] = "c";
         const struct { char *types[4]; const char *text; } cases[] = {
                 { { NULL }, "" }, { { a, NULL }, "a" }, { { a, b, NULL }, "a and b" },

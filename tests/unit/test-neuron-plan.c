@@ -38,7 +38,7 @@ TEST(kubelet_waits_for_as_many_devices_as_the_type_has) {
                 ASSERT_EQ(nodes_awaited(types[i].type), types[i].count);
 }
 
-TEST(an_image_without_the_driver_is_left_as_it_is) {
+TEST(an_image_without_the_neuron_driver_only_gets_a_warning) {
         _cleanup_(sample_done) Sample s = sample_new();
         _cleanup_(plan_freep) Plan *plan = plan_of(&s, "trn1.32xlarge", false);
         ASSERT_TRUE(!plan_find(plan, "load-module:neuron") && !plan_find(plan, "await-devices:/dev/neuron*"));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * make-nodes: which device nodes are made of what the driver says in /proc, with which numbers and rights. */
+ * make-nodes: the device nodes that it makes from the files of the driver in /proc, with their numbers and
+ * rights. */
 #include "apply/device.h"
 #include "mounts.h"
 
@@ -36,7 +37,7 @@ static void assert_node(const Box *b, const char *path, unsigned number, unsigne
         ASSERT_STREQ(to, want);
 }
 
-TEST(nodes_of_the_driver_and_of_uvm) {
+TEST(device_nodes_of_driver_and_uvm_are_made) {
         DRIVER(b);
         mode_t mask = umask(077);
         assert_works(&b, 1);
@@ -50,7 +51,7 @@ TEST(nodes_of_the_driver_and_of_uvm) {
         assert_works(&b, 0);
 }
 
-TEST(modeset_where_it_is_loaded) {
+TEST(modeset_has_a_device_node_if_it_is_loaded) {
         DRIVER(b);
         put(&b, "/proc/devices", DEVICES "195 nvidia-modeset\n506 nvidia-uvm\n" BLOCK);
         assert_works(&b, 1);
@@ -58,7 +59,7 @@ TEST(modeset_where_it_is_loaded) {
 }
 
 /* nvidia_uvm gets another number each time that it is loaded. */
-TEST(a_stale_node_is_replaced) {
+TEST(a_stale_device_node_is_replaced) {
         DRIVER(b);
         assert_works(&b, 1);
         put(&b, "/proc/devices", DEVICES "511 nvidia-uvm\n" BLOCK);
@@ -75,7 +76,7 @@ TEST(a_stale_node_is_replaced) {
         assert_works(&b, 0);
 }
 
-TEST(rights_are_what_the_driver_was_told) {
+TEST(owner_and_mode_follow_the_driver_parameters) {
         DRIVER(b);
         put(&b, "/proc/driver/nvidia/params", "ModifyDeviceFiles: 1\nDeviceFileUID: 7\nDeviceFileGID: 44\nDeviceFileMode: 432\n");
         assert_works(&b, 1);
@@ -90,8 +91,8 @@ TEST(rights_are_what_the_driver_was_told) {
         ASSERT_EQ(look_at(&b, "/dev/nvidia0").st_uid, 0);
 }
 
-/* Those of the driver stay as the parameter says; nvidia_uvm has no such parameter. */
-TEST(somebody_else_makes_the_drivers_nodes) {
+/* The parameter protects the nodes of the driver; nvidia_uvm has no such parameter. */
+TEST(modify_device_files_0_leaves_driver_nodes_alone) {
         DRIVER(b);
         put(&b, "/proc/driver/nvidia/params", "ModifyDeviceFiles: 0\nDeviceFileMode: 384\n");
         assert_works(&b, 1);
@@ -104,7 +105,7 @@ static void assert_fails(Box *b, const char *words) {
         ASSERT_CONTAINS(b->work.text, words);
 }
 
-TEST(what_the_driver_does_not_say) {
+TEST(missing_facts_of_the_driver_are_failures) {
         DRIVER(b);
         put(&b, "/proc/devices", DEVICES "\nBlock devices:\n506 nvidia-uvm\n");
         assert_fails(&b, "/proc/devices does not list nvidia-uvm");
@@ -114,7 +115,7 @@ TEST(what_the_driver_does_not_say) {
         assert_fails(&empty, "/proc/driver/nvidia/gpus cannot be read: No such file or directory");
 }
 
-TEST(a_node_that_cannot_be_made) {
+TEST(a_device_node_that_cannot_be_made_is_a_failure) {
         DRIVER(b);
         box_tmpfs(&b, "/dev", "mode=0755,ro");
         assert_fails(&b, "/dev/nvidiactl cannot be made: Read-only file system");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans for devices: orders, contradictions, and one plan for a machine, whatever this boot has found. */
+/* Plans for devices: their order, contradictions, and the same plan whatever a boot finds. */
 #include "sample.h"
 #include "host/tables.h"
 
@@ -52,7 +52,7 @@ static bool has(const Box *b, const char *id) {
         return plan_find(b->s.plan, id) != NULL;
 }
 
-/* Does the one wait for the other, by way of others or not? Where they happen to stand in the list says nothing. */
+/* Does one action wait for the other, directly or not? Their places in the list do not matter. */
 static bool waits(const Box *b, const char *id, const char *before) {
         const Action *a = action(b, id);
         for (char *const *list = a->after, *const *next = a->after_any; list; list = next, next = NULL)
@@ -67,7 +67,7 @@ static bool waits(const Box *b, const char *id, const char *before) {
                 if (!waits(&(b), _ids[_i], _ids[_i - 1]))                                                               \
                         FAIL("%s does not wait for %s", _ids[_i], _ids[_i - 1]);                                        \
 })
-/* They go on beside each other: none of these waits for the first one, nor that one for any of them. */
+/* These run in parallel: none of them waits for the first one, and it waits for none of them. */
 #define ASSERT_BESIDE(b, id, ...) ({                                                                                    \
         const char *_ids[] = { __VA_ARGS__ };                                                                           \
         for (size_t _i = 0; _i < ARRAY_SIZE(_ids); _i++)                                                                \
@@ -123,13 +123,13 @@ static void check_common(const Box *b) {
                 if (!plan_is_device_step(a))
                         continue;
                 ASSERT_TRUE(strv_contains(turn->after, a->id));
-                if (a->type != ACTION_CHECK_UNIT)       /* the last look of all */
+                if (a->type != ACTION_CHECK_UNIT)       /* the last check */
                         ASSERT_BESIDE(*b, "start-unit:containerd.service", a->id);
         }
         ASSERT_TRUE(!has(b, "load-module:nvidia_drm") && !has(b, "load-module:nvidia_peermem") && !has(b, "load-module:nvidia-peermem"));
 }
 
-/* The last check: behind all else, however that ended, and right before kubelet. */
+/* The last check comes after all other steps, whatever their results, and right before kubelet. */
 static void check_watch(const Box *b) {
         const Action *watch = action(b, "check-unit:" FM);
         ASSERT_EQ(strv_length(watch->after), 1);
@@ -173,7 +173,8 @@ static void check_nvidia(const Box *b, const InstanceType *t) {
         ASSERT_ORDER(*b, "unmask-unit:" FM, "write-file:" FABRIC_TURN);
         ASSERT_BESIDE(*b, "start-unit:" FM, "start-unit:" PERSISTENCED, "list-gpus:nvidia-smi", "set-clocks:clocks");
         ASSERT_BESIDE(*b, "unmask-unit:" FM, "await-unit:nvidia-setup.service");
-        /* sysinit.target: what is started waits for it; what the image has begun does not, and has all of its time from there on */
+        /* Units that nodestrap starts wait for sysinit.target. Units of the image do not, but all of their
+         * time begins there. */
         ASSERT_ORDER(*b, SYSTEM, "start-unit:" FM);
         for (size_t i = 0; i < b->s.plan->n; i++) {
                 const Action *a = &b->s.plan->actions[i];
@@ -191,7 +192,7 @@ static void check_nvidia(const Box *b, const InstanceType *t) {
         ASSERT_BESIDE(*b, "load-module:nvidia", "load-module:mlx5_core", "await-devices:/dev/infiniband/umad*");
 }
 
-TEST(every_type_has_a_plan_in_its_order) {
+TEST(every_type_has_its_steps_in_order) {
         size_t n = n_instance_types, nvidia = 0;
         const InstanceType *all = instance_types;
         BOX(b, "m5.large");
@@ -209,7 +210,7 @@ TEST(every_type_has_a_plan_in_its_order) {
         ASSERT_TRUE(nvidia > 60);
 }
 
-TEST(an_ordinary_type_has_nothing_of_it) {
+TEST(an_ordinary_type_has_no_device_steps) {
         BOX(b, "m5.large");
         sample_plan(&b.s);
         check_common(&b);
@@ -219,13 +220,13 @@ TEST(an_ordinary_type_has_nothing_of_it) {
 
 /* ---- one id ---- */
 
-TEST(the_id_does_not_depend_on_what_this_boot_found) {
+TEST(the_plan_id_does_not_depend_on_what_a_boot_finds) {
         BOX(b, "p6-b200.48xlarge");
         _free_ char *id = xstrdup(sample_plan(&b.s)->id);
         Shortfall missing[] = { { CAUSE_GPU_CLASS, (char *)"no ConnectX function can be read" }, { CAUSE_GPU_MISSING, (char *)"GPU at 0000:53:00.0 is missing" },
                                 { CAUSE_EFA, (char *)"7 of 8 EFA devices" } };
         PagePool pools[] = { { 1ULL << 30, 0, 3 }, { 2ULL << 20, 0, 77 } };
-        b.s.host.modelled = false;              /* so that addresses are seen */
+        b.s.host.modelled = false;              /* so that the plan has addresses */
         b.s.host.shortfalls = missing;
         b.s.host.n_shortfalls = ARRAY_SIZE(missing);
         b.s.host.gpus.count = 7;
@@ -251,7 +252,7 @@ TEST(the_id_does_not_depend_on_what_this_boot_found) {
         b.s.host.gpus.doubt = NULL;
 }
 
-TEST(what_is_not_used_may_be_missing) {
+TEST(unused_devices_may_be_missing) {
         BOX(b, "p5.48xlarge");
         Shortfall missing[] = { { CAUSE_GPU_MISSING, (char *)"a GPU" }, { CAUSE_EFA, (char *)"an EFA" }, { CAUSE_DISKS, (char *)"a disk" }, { CAUSE_NUMA, (char *)"a node" } };
         b.s.host.shortfalls = missing;
@@ -276,8 +277,8 @@ TEST(what_is_not_used_may_be_missing) {
         b.s.config.instance.hugepages = (HugePages){};
 }
 
-/* A pod may bring it, and kubelet must run for that. */
-TEST(an_image_without_a_driver) {
+/* A pod may bring the driver, and that needs kubelet. */
+TEST(an_image_without_a_driver_warns_unless_health_is_required) {
         BOX(b, "p5.48xlarge");
         b.s.host.gpus.driver = false;
         sample_plan(&b.s);
@@ -285,14 +286,14 @@ TEST(an_image_without_a_driver) {
         ASSERT_TRUE(!has(&b, "load-module:nvidia") && !has(&b, "start-unit:" FM) && !has(&b, "await-fabric:fabric"));
         ASSERT_EQ(action(&b, "write-file:" FABRIC_TURN)->phase, PHASE_CONFIG);
         ASSERT_TRUE(has(&b, "check-machine:devices") && has(&b, "check-efa:efa"));
-        /* a configuration that says require wants a driver, and not the default that says the same */
+        /* an explicit require needs a driver, and the same value as a default does not */
         b.s.config.nvidia.health = HEALTH_REQUIRE;
         sample_plan(&b.s);
         ASSERT_TRUE(!has(&b, "check-driver:nvidia"));
         _cleanup_(json_decrefp) json_t *document =
                 json_pack("{s{s{s{ss}}}}", "spec", "accelerator", "nvidia", "health", "require");
         b.s.config.document = document;
-        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;       /* hold ends the plan of a model */
+        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;       /* with hold the plan of a model fails */
         sample_plan(&b.s);
         ASSERT_TRUE(sample_warned(&b.s, "require-unmet") && !sample_warned(&b.s, "no-driver"));
         ASSERT_TRUE(has(&b, "check-driver:nvidia") && !action(&b, "check-driver:nvidia")->lenient);
@@ -301,7 +302,7 @@ TEST(an_image_without_a_driver) {
 }
 
 /* Units of the image, and EFA that the configuration does not ask for, may fail. */
-TEST(what_is_extra_is_only_told) {
+TEST(image_units_and_optional_efa_may_fail) {
         BOX(b, "p5.48xlarge");
         sample_plan(&b.s);
         ASSERT_TRUE(action(&b, "await-unit:nvidia-setup.service")->lenient && !action(&b, "load-module:nvidia")->lenient);
@@ -318,7 +319,7 @@ TEST(what_is_extra_is_only_told) {
 
 /* ---- what the configuration changes ---- */
 
-TEST(the_gate) {
+TEST(the_fabric_gate_follows_the_configuration) {
         BOX(b, "p5.48xlarge");
         sample_plan(&b.s);
         const Action *gate = action(&b, "await-fabric:fabric"), *manager = action(&b, "start-unit:" FM);
@@ -355,7 +356,7 @@ TEST(the_gate) {
         refused(&b, CAUSE_INVALID, "spec.accelerator.nvidia.fabric.manager", "class tray");
 }
 
-TEST(mode_off_leaves_all_to_the_image) {
+TEST(mode_off_leaves_the_gpus_to_the_image) {
         BOX(b, "p5.48xlarge");
         b.s.config.nvidia.mode = NVIDIA_OFF;
         sample_plan(&b.s);
@@ -368,7 +369,7 @@ TEST(mode_off_leaves_all_to_the_image) {
         _free_ char *_words = strv_join(action(&b, "check-driver:nvidia")->device.parameters, " "); \
         ASSERT_STREQ(_words, wanted); })
 
-TEST(a_node_does_without_persistenced) {
+TEST(persistenced_is_optional) {
         BOX(b, "p5.48xlarge");
         sample_plan(&b.s);
         const Action *a = action(&b, "start-unit:nvidia-persistenced.service");
@@ -376,7 +377,7 @@ TEST(a_node_does_without_persistenced) {
         ASSERT_TRUE(!action(&b, "start-unit:" FM)->lenient);
 }
 
-TEST(a_driver_that_is_too_old) {
+TEST(a_driver_that_is_too_old_is_refused) {
         static const struct { const char *type, *version; bool old; } cases[] = {
                 { "p6-b200.48xlarge", "565.57.01", true }, { "p6-b200.48xlarge", "570.133.20", false }, { "p6e-gb200.36xlarge", "560.35.03", true },
                 { "p5.48xlarge", "525.85.12", false }, { "g5.xlarge", "450.51", false }, { "p6-b200.48xlarge", NULL, false },
@@ -417,7 +418,7 @@ static void take_versions(Box *b, const Versions *v) {
  * It has EFA plugin 0.5.14+. It has AMI release v20251103, whose driver, 580, is judged.
  * DRA has chart 0.4.1 and device plugin 0.19.0 to 0.19.3 (GDRCopy). It has Bottlerocket 1.63.0, and Karpenter 1.11 for EFA.
  * MIG has Bottlerocket 1.34.0 and 1.63.0. AMI has CUDA 13 of containers. Its kernel and driver on Bottlerocket begin with 1.33 and 1.34. */
-TEST(requirements) {
+TEST(version_requirements_are_checked_by_type) {
 #define TRAY "p6e-gb200.36xlarge"
 #define GOOD "580.126.20"
         static const struct { Versions v; const char *config, *code, *text; Cause cause; } cases[] = {
@@ -427,7 +428,8 @@ TEST(requirements) {
                 { { "p6-b200.48xlarge", "1.32.9", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
                 { { "p6e-gb300.36xlarge", "1.32.9", NULL, GOOD, NULL }, NULL, "requirement", "lacks the DRA that ComputeDomains need", CAUSE_NONE },
                 { { "p6e-gb300.36xlarge", "1.32.9", NULL, GOOD, NULL }, "imex-off", NULL, NULL, CAUSE_NONE },
-                /* P6e: "driver version 580 … enables CDMM"; CDMM excludes MIG: mig_where_it_cannot_be */
+                /* P6e: "driver version 580 … enables CDMM"; CDMM excludes MIG:
+                 * mig_is_refused_or_ignored_where_it_cannot_work */
                 { { TRAY, "1.34.2", NULL, "570.195.03", NULL }, "driver", "driver-version", "driver 570.195.03 does not know memoryMode: driver (CDMM)", CAUSE_DRIVER },
                 { { TRAY, "1.34.2", NULL, "580.65.05", NULL }, "driver", "driver-version", "install 580.65.06 or newer", CAUSE_DRIVER },
                 { { TRAY, "1.34.2", NULL, GOOD, NULL }, "driver", NULL, NULL, CAUSE_NONE },
@@ -453,7 +455,8 @@ TEST(requirements) {
                 /* MIG: "enabled by default in Kubernetes version 1.36 and later" is the dynamic division, by the DRA driver */
                 { { "p5.48xlarge", "1.35.9", NULL, GOOD, NULL }, "mig", NULL, NULL, CAUSE_NONE },
                 { { "p5.48xlarge", "1.36.0", "2.1.5", GOOD, NULL }, "mig", NULL, NULL, CAUSE_NONE },
-                /* AMI: "kernel 6.12 for Kubernetes versions 1.33 and above", and driver 580 "for all": what it has, which other types do without */
+                /* AMI: "kernel 6.12 for Kubernetes versions 1.33 and above", and driver 580 "for all": the
+                 * AMI has them, and other types work without */
                 { { "p5.48xlarge", "1.33.9", NULL, GOOD, "6.1.155" }, NULL, NULL, NULL, CAUSE_NONE },
                 { { "p5.48xlarge", "1.32.9", NULL, "570.195.03", "6.1.155" }, NULL, NULL, NULL, CAUSE_NONE },
                 { { "p5.48xlarge", "1.33.0", NULL, "570.195.03", "6.12.46" }, NULL, NULL, NULL, CAUSE_NONE },
@@ -505,7 +508,7 @@ TEST(requirements) {
 }
 
 /* NVIDIA documents the first drivers for MIG apart from those for the GPU. */
-TEST(requirements_of_mig) {
+TEST(mig_has_its_own_driver_requirements) {
         static const struct { Versions v; const char *profile; bool told; } cases[] = {
                 { { "p6-b200.48xlarge", NULL, NULL, "570.86.15", NULL }, "1g.23gb", true },
                 { { "p6-b200.48xlarge", NULL, NULL, "570.133.20", NULL }, "1g.23gb", false },
@@ -523,8 +526,9 @@ TEST(requirements_of_mig) {
         }
 }
 
-/* A machine that boots is told and not refused, and neither is a node that joins with a taint; what a model assumes proves nothing. */
-TEST(requirements_refuse_models_alone) {
+/* A machine that boots gets a warning, not an error. A taint does not help against an old kubelet.
+ * Assumptions of a model prove nothing. */
+TEST(unmet_requirements_are_errors_for_models_only) {
         static const Versions old = { TRAY, "1.32.9", NULL, "560.35.03", NULL };
         BOX(b, old.type);
         take_versions(&b, &old);
@@ -545,7 +549,7 @@ TEST(requirements_refuse_models_alone) {
         ASSERT_TRUE(!sample_warned(&b.s, "kubelet-too-old") && sample_warned(&b.s, "driver-version"));
 }
 
-TEST(options_of_the_driver) {
+TEST(driver_options_follow_type_and_configuration) {
         BOX(b, "p6e-gb200.36xlarge");
         const char *file = "/etc/modprobe.d/zz-nodestrap-nvidia.conf";
         sample_plan(&b.s);
@@ -558,7 +562,7 @@ TEST(options_of_the_driver) {
         b.s.config.nvidia.imex_channel0 = true;
         sample_plan(&b.s);
         ASSERT_CONTAINS(sample_file(&b.s, file)->file.content, "MemoryMode=numa NVreg_ImexChannelCount=2048 NVreg_CreateImexChannel0=1 NVreg_GrdmaPciTopoCheckOverride=1\n");
-        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=numa ImexChannelCount=2048? GrdmaPciTopoCheckOverride=1??");  /* a channel 0 that is missing is made */
+        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=numa ImexChannelCount=2048? GrdmaPciTopoCheckOverride=1??");  /* a step makes a missing channel 0 */
         b.s.config.nvidia.imex_channels = 64;
         sample_plan(&b.s);
         ASSERT_DRIVER(b, "CoherentGPUMemoryMode=numa ImexChannelCount=64 GrdmaPciTopoCheckOverride=1??");
@@ -573,11 +577,11 @@ TEST(options_of_the_driver) {
         box_model(&b, "g5.xlarge");
         sample_plan(&b.s);
         ASSERT_CONTAINS(sample_file(&b.s, file)->file.content, "\noptions nvidia NVreg_EnableGpuFirmware=0\n");
-        ASSERT_TRUE(!action(&b, "check-driver:nvidia")->device.parameters);          /* the open module does not care */
+        ASSERT_TRUE(!action(&b, "check-driver:nvidia")->device.parameters);          /* the open module ignores the option */
 }
 
-/* Trays with EFA get the option; on asks for it, auto only warns, off is silent. */
-TEST(gpu_memory_over_efa) {
+/* Trays with EFA get the option. on requires it, auto only warns, off is silent. */
+TEST(gpu_direct_sets_a_driver_option_on_trays_with_efa) {
         static const struct { const char *type; GpuDirect direct; EfaMode efa; const char *want; } cases[] = {
                 { "p6e-gb200.36xlarge", GPU_DIRECT_AUTO, EFA_AUTO,    "=1??" },
                 { "p6e-gb200.36xlarge", GPU_DIRECT_ON,   EFA_AUTO,    "=1" },
@@ -611,7 +615,7 @@ TEST(gpu_memory_over_efa) {
         ASSERT_TRUE(sample_warned(&b.s, "require-unmet") && has(&b, "check-driver:nvidia"));
 }
 
-TEST(imex) {
+TEST(imex_runs_on_the_host_or_is_masked) {
         BOX(b, "p6e-gb200.36xlarge");
         char **nodes = LIST("10.0.0.1", "10.0.0.2");
         b.s.config.nvidia.imex = IMEX_HOST;
@@ -630,7 +634,7 @@ TEST(imex) {
         ASSERT_EQ(strv_length(start->unit.reads), 2);
         ASSERT_TRUE(strv_contains(start->after, "write-file:/etc/nvidia-imex/config.cfg") && strv_contains(start->after, PLAN_RELOAD_ID));
         ASSERT_STREQ(action(&b, "check-versions:nvidia")->with, "nvidia-imex");
-        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=driver? ImexChannelCount=2048? GrdmaPciTopoCheckOverride=1??");       /* a channel 0 that is missing is made */
+        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=driver? ImexChannelCount=2048? GrdmaPciTopoCheckOverride=1??");       /* a step makes a missing channel 0 */
         ASSERT_TRUE(!sample_warned(&b.s, "imex-nodes"));
         b.s.host.modelled = false;
         sample_plan(&b.s);
@@ -667,14 +671,14 @@ static char *critical(const Box *b) {
                 FAIL("%s is not in its place: %s", _ids[_i], _path);            \
 })
 
-TEST(the_critical_path) {
+TEST(the_critical_path_is_the_longest_chain_to_kubelet) {
         BOX(b, "p5.48xlarge");
         _free_ char *id = xstrdup(sample_plan(&b.s)->id);
         ASSERT_CRITICAL(b, "load-module:nvidia ", "check-driver:nvidia ", "start-unit:" FM " ", "await-fabric:fabric ", "start-unit:kubelet.service");
         _free_ char *fabric = critical(&b);
         ASSERT_TRUE(!strstr(fabric, "containerd") && !strstr(fabric, CDI) && !strstr(fabric, "check-efa"));
         ASSERT_STREQ(b.s.plan->id, id);
-        /* behind what is only over, too: there the taint waits for them */
+        /* the path also has steps that only have to end: the taint waits for them */
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
         ASSERT_CRITICAL(b, "await-fabric:fabric ", "mark-node:" TAINT_FILE " ", "start-unit:kubelet.service");
@@ -695,24 +699,23 @@ TEST(the_critical_path) {
 
 /* ---- MIG ---- */
 
-TEST(mig_comes_behind_the_fabric_and_before_cdi) {
+TEST(mig_comes_after_the_fabric_and_before_cdi) {
         BOX(b, "p5.48xlarge");
         Wanted w;
         WANT_ALL(&b, &w, "1g.10gb", "7");
         sample_plan(&b.s);
         ASSERT_ORDER(b, "start-unit:" FM, "await-fabric:fabric", "partition-gpus:mig", "list-gpus:nvidia-smi", CDI);
-        /* who holds GPUs is over before, or begins behind it */
+        /* steps that hold GPUs end before, or begin after it */
         ASSERT_ORDER(b, "await-unit:set-nvidia-clocks.service", "partition-gpus:mig");
         ASSERT_ORDER(b, "await-unit:nvidia-cdi-refresh.service", "partition-gpus:mig", "set-clocks:clocks");
         ASSERT_EQ(action(&b, "partition-gpus:mig")->device.n_layouts, 8);
-        ASSERT_EQ(action(&b, "partition-gpus:mig")->device.count, 8);   /* or places would be those of fewer */
+        ASSERT_EQ(action(&b, "partition-gpus:mig")->device.count, 8);   /* or the numbers of GPUs would be wrong */
         ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "all: 7 x 1g.10gb");
         ASSERT_LAYOUT(b, 7, "1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb");
 }
 
-/* On Ampere a change of the mode takes a reset, before our steps hold the GPUs, and after the steps of the
- * image. */
-TEST(ampere_has_its_mig_mode_first) {
+/* On Ampere a new mode needs a reset: before our steps hold the GPUs, and after the steps of the image. */
+TEST(ampere_sets_mig_mode_before_other_gpu_steps) {
         BOX(b, "p4d.24xlarge");
         Wanted w;
         WANT_ALL(&b, &w, "1g.5gb", "7");
@@ -731,14 +734,14 @@ TEST(ampere_has_its_mig_mode_first) {
         sample_plan(&b.s);
         ASSERT_TRUE(!has(&b, "set-mig-mode:mig"));
         ASSERT_TRUE(waits(&b, "start-unit:nvidia-persistenced.service", "check-driver:nvidia"));
-        ASSERT_TRUE(!waits(&b, "start-unit:" FM, "await-unit:set-nvidia-clocks.service"));      /* which takes long */
+        ASSERT_TRUE(!waits(&b, "start-unit:" FM, "await-unit:set-nvidia-clocks.service"));      /* that unit takes long */
         box_model(&b, "p5.48xlarge");
         WANT_ALL(&b, &w, "1g.10gb", "7");
         sample_plan(&b.s);
         ASSERT_TRUE(!has(&b, "set-mig-mode:mig") && !waits(&b, "start-unit:" FM, "await-unit:set-nvidia-clocks.service"));
 }
 
-TEST(mig_is_made_in_an_order_that_fits) {
+TEST(mig_profiles_are_ordered_so_that_they_fit) {
         BOX(b, "p4d.24xlarge");
         Wanted w;
         WANT_ALL(&b, &w, "1g.5gb", "1", "15", "1", "3g.20gb", "1", "1g.5gb+me", "1");
@@ -753,8 +756,8 @@ TEST(mig_is_made_in_an_order_that_fits) {
         ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "5, 2: 4g.20gb, 3g.20gb");
 }
 
-/* From the tables of the MIG user guide: what fits on an A100, and what does not. */
-TEST(mig_feasibility) {
+/* From the tables of the MIG user guide: layouts that fit on an A100, and layouts that do not. */
+TEST(mig_layouts_that_do_not_fit_are_refused) {
         BOX(b, "p4d.24xlarge");
         Wanted w;
         static const char *const good[][7] = {
@@ -779,10 +782,10 @@ TEST(mig_feasibility) {
         refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "7 is not a profile of this GPU (a100-40gb); use one of 7g.40gb");
 }
 
-TEST(mig_where_the_driver_has_the_last_word) {
+TEST(unknown_mig_profiles_are_left_to_the_driver) {
         BOX(b, "p6-b300.48xlarge");
         Wanted w;
-        WANT_ALL(&b, &w, "1g.32gb", "7");               /* AWS's word for it */
+        WANT_ALL(&b, &w, "1g.32gb", "7");               /* the name that AWS uses */
         sample_plan(&b.s);
         ASSERT_TRUE(sample_warned(&b.s, "mig-profile"));
         ASSERT_LAYOUT(b, 0, "1g.32gb 1g.32gb 1g.32gb 1g.32gb 1g.32gb 1g.32gb 1g.32gb");
@@ -796,13 +799,13 @@ TEST(mig_where_the_driver_has_the_last_word) {
         WANT_ALL(&b, &w, "1g.34gb+me.all", "1");
         sample_plan(&b.s);
         ASSERT_TRUE(!sample_warned(&b.s, "mig-profile"));
-        b.s.host.gpus.model = NULL;                     /* of a GPU that is not known nothing is */
+        b.s.host.gpus.model = NULL;                     /* an unknown GPU has unknown profiles */
         WANT_ALL(&b, &w, "1g.7gb", "2", "3g.9gb", "1");
         sample_plan(&b.s);
         ASSERT_LAYOUT(b, 7, "3g.9gb 1g.7gb 1g.7gb");
 }
 
-TEST(mig_where_it_cannot_be) {
+TEST(mig_is_refused_or_ignored_where_it_cannot_work) {
         BOX(b, "p6e-gb200.36xlarge");
         Wanted w;
         WANT_ALL(&b, &w, "1g.23gb", "2");
@@ -826,17 +829,17 @@ TEST(mig_where_it_cannot_be) {
         ASSERT_TRUE(sample_warned(&b.s, "no-effect") && !has(&b, "partition-gpus:mig"));
 }
 
-TEST(mig_turned_off) {
+TEST(mig_can_be_turned_off) {
         BOX(b, "p4d.24xlarge");
         Wanted w;
         want(&b, &w, NULL, 0, (const char *const[]){ NULL });
-        b.s.host.gpus.mig_default = (char *)"19,19";    /* a NodeConfig's word counts more */
+        b.s.host.gpus.mig_default = (char *)"19,19";    /* the NodeConfig overrides it */
         sample_plan(&b.s);
         ASSERT_EQ(action(&b, "set-mig-mode:mig")->device.n_layouts, 8);
         ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "all: off");
         ASSERT_STREQ(action(&b, "partition-gpus:mig")->why, "make all configured MIG instances, or none");
         ASSERT_LAYOUT(b, 7, "");
-        /* where there is none there is nothing to do, and nothing to tell */
+        /* without MIG there is nothing to do and nothing to report */
         for (const char *const *type = (const char *const[]){ "g6.xlarge", "p6e-gb200.36xlarge", "m5.large", NULL }; *type; type++) {
                 box_model(&b, *type);
                 sample_plan(&b.s);
@@ -844,7 +847,7 @@ TEST(mig_turned_off) {
         }
 }
 
-TEST(mig_of_the_image) {
+TEST(etc_default_mig_applies_unless_the_nodeconfig_has_mig) {
         BOX(b, "p4d.24xlarge");
         Wanted w;
         b.s.host.gpus.mig_default = (char *)"19,19, 14,";
@@ -853,7 +856,7 @@ TEST(mig_of_the_image) {
         ASSERT_CONTAINS(action(&b, "partition-gpus:mig")->why, "/etc/default/mig");
         b.s.host.gpus.mig_default = (char *)"0,0";
         refused(&b, CAUSE_MIG, "/etc/default/mig", "cannot hold 2 x 7g.40gb");
-        WANT_ALL(&b, &w, "0", "1");                     /* a NodeConfig's word counts more */
+        WANT_ALL(&b, &w, "0", "1");                     /* the NodeConfig overrides it */
         sample_plan(&b.s);
         ASSERT_LAYOUT(b, 3, "7g.40gb");
         b.s.config.nvidia.n_mig = 0;
@@ -869,7 +872,7 @@ TEST(mig_of_the_image) {
         b.s.host.gpus.mig_default = NULL;
 }
 
-TEST(every_mig_key_has_rows_and_every_row_fits_alone) {
+TEST(every_mig_profile_of_the_table_fits_alone) {
         BOX(b, "p4d.24xlarge");
         Wanted w;
         size_t n, rows = 0;
@@ -895,7 +898,7 @@ TEST(every_mig_key_has_rows_and_every_row_fits_alone) {
 
 /* ---- huge pages, EFA, kernel settings ---- */
 
-TEST(pages_for_efa) {
+TEST(auto_huge_pages_are_reserved_for_efa) {
         BOX(b, "p5.48xlarge");
         b.s.config.instance.hugepages.mode = HUGEPAGES_AUTO;
         sample_plan(&b.s);
@@ -915,7 +918,7 @@ TEST(pages_for_efa) {
         ASSERT_TRUE(!has(&b, "reserve-pages:2Mi") && !has(&b, "load-module:efa"));
 }
 
-TEST(pages_larger_ones_first) {
+TEST(larger_huge_pages_are_reserved_first) {
         BOX(b, "m5.24xlarge");
         PageRequest pages[] = { { 2ULL << 20, 8, -1 }, { 1ULL << 30, 2, 1 }, { 1ULL << 30, 3, 0 } };
         b.s.config.instance.hugepages = (HugePages){ HUGEPAGES_EXPLICIT, pages, 3, POLICY_WARN };
@@ -934,8 +937,8 @@ TEST(pages_larger_ones_first) {
         refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 5136 MiB, but the machine has only 5120 MiB");
 }
 
-/* Also of a model, whose nodes the table has, each with its share of memory. */
-TEST(pages_of_one_node) {
+/* This holds for a model, too: the table has its nodes, each with a share of the memory. */
+TEST(huge_pages_must_fit_their_numa_node) {
         BOX(b, "p5.48xlarge");
         PageRequest pages[] = { { 2ULL << 20, 4, 1000 }, { 1ULL << 30, 1, 0 } };
         b.s.config.instance.hugepages = (HugePages){ HUGEPAGES_EXPLICIT, pages, 2, POLICY_FAIL };
@@ -949,8 +952,8 @@ TEST(pages_of_one_node) {
         refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 1048576 MiB on NUMA node 0");
 }
 
-/* They do not belong into GPU memory, which the machine cannot give away. */
-TEST(pages_on_nodes_that_have_cpus) {
+/* Huge pages do not belong in GPU memory, which the machine cannot give away. */
+TEST(huge_pages_are_refused_on_numa_nodes_without_cpus) {
         BOX(b, "p6e-gb200.36xlarge");
         NumaNode nodes[] = { { 0, 72, 1ULL << 30 }, { 1, 72, 1ULL << 30 }, { 2, 0, 100ULL << 30 }, { 3, 0, 0 } };
         PageRequest pages[] = { { 2ULL << 20, 8, 1 } };
@@ -972,8 +975,9 @@ TEST(pages_on_nodes_that_have_cpus) {
         ASSERT_CONTAINS(action(&b, "reserve-pages:2Mi")->why, "on all NUMA nodes with CPUs");
 }
 
-/* A first boot sees the CPUs' nodes alone; a later one has those of the GPUs, too. Both plan the same. */
-TEST(nodes_of_gpus_are_planned_before_they_are_there) {
+/* A first boot sees only the nodes of the CPUs; a later one also sees those of the GPUs. Both must make
+ * the same plan. */
+TEST(gpu_numa_nodes_are_planned_before_they_appear) {
         BOX(b, "p6e-gb200.36xlarge");
         NumaNode nodes[34] = { { 0, 72, 480ULL << 30 }, { 1, 72, 480ULL << 30 } };
         PageRequest pages[] = { { 2ULL << 20, 1024, -1 } };
@@ -1009,7 +1013,7 @@ TEST(nodes_of_gpus_are_planned_before_they_are_there) {
         ASSERT_TRUE(!json_object_get(b.s.plan->facts, "kubeletNumaNodes"));
 }
 
-TEST(pages_none_at_all) {
+TEST(huge_pages_off_frees_all_sizes) {
         BOX(b, "m5.large");
         PagePool pools[] = { { 1ULL << 30, 0, 0 }, { 1ULL << 30, 1, 2 }, { 2ULL << 20, 0, 5 }, { 2ULL << 20, 1, 5 } };
         b.s.host.pools = pools;
@@ -1023,7 +1027,7 @@ TEST(pages_none_at_all) {
         ASSERT_TRUE(!has(&b, "reserve-pages:1Gi"));
 }
 
-TEST(efa) {
+TEST(efa_has_modules_a_check_and_locked_memory) {
         BOX(b, "p5.48xlarge");
         sample_plan(&b.s);
         ASSERT_ORDER(b, "load-module:ib_core", "load-module:ib_uverbs", "load-module:efa", "check-efa:efa", "start-unit:kubelet.service");
@@ -1078,7 +1082,7 @@ TEST(efa) {
         ASSERT_TRUE(sample_warned(&b.s, "too-many-efa"));
 }
 
-TEST(kernel_settings) {
+TEST(kernel_settings_become_sysctl_steps) {
         BOX(b, "m5.large");
         Variable v[] = { { (char *)"net/ipv4/conf/eth0.1/rp_filter", (char *)"2" }, { (char *)"vm.panic_on_oom", (char *)" 0" } };
         b.s.config.instance.sysctl = v;
@@ -1091,7 +1095,7 @@ TEST(kernel_settings) {
 
 #define CHECK_NODE "check-node:" TAINT_KEY
 
-TEST(joins_with_a_taint) {
+TEST(join_tainted_marks_the_node_after_all_device_steps) {
         BOX(b, "p5.48xlarge");
         sample_plan(&b.s);
         ASSERT_TRUE(!action(&b, "mark-node:" TAINT_FILE)->after_any && !action(&b, "mark-node:" TAINT_FILE)->after);
@@ -1111,7 +1115,7 @@ TEST(joins_with_a_taint) {
         }
         ASSERT_TRUE(strv_contains(turn->after, taint->id) && strv_contains(turn->after, "start-unit:containerd.service"));
         ASSERT_ORDER(b, "mark-node:" TAINT_FILE, "write-file:/run/nodestrap/kubelet-may-start", "start-unit:kubelet.service");
-        /* it is asked for with what kubelet was given, and the taint waits for the answer */
+        /* the check uses the files of kubelet, and the taint waits for its result */
         ASSERT_TRUE(strv_contains(taint->after, CHECK_NODE) && strv_contains(node->after, "write-file:" KUBECONFIG) &&
                     strv_contains(node->after, "write-file:" KUBELET_ENVIRONMENT) && strv_contains(node->after, "write-file:" CLUSTER_CA));
         ASSERT_STREQ(node->with, b.s.host.instance.id);
@@ -1126,8 +1130,8 @@ TEST(joins_with_a_taint) {
         strv_free(flags);
 }
 
-/* Steps that register the node, or leave a mark of that, wait until the instance has left its pool. */
-TEST(a_warm_pool_keeps_kubelet_down) {
+/* Steps that register the node, or record that, wait until the instance has left its pool. */
+TEST(a_warm_pool_delays_kubelet_and_registration) {
         BOX(b, "p5.48xlarge");
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         b.s.host.pool = POOL_RESUMES;
@@ -1142,7 +1146,7 @@ TEST(a_warm_pool_keeps_kubelet_down) {
         const char *const behind[] = { CHECK_NODE, "mark-node:" TAINT_FILE, "write-file:" KUBELET_TURN, "start-unit:kubelet.service" };
         for (size_t i = 0; i < ARRAY_SIZE(behind); i++)
                 ASSERT_TRUE(strv_contains(action(&b, behind[i])->after, pool->id));
-        /* a failure is one in this boot, too */
+        /* device failures count in this boot, too */
         for (size_t i = 0; i < b.s.plan->n; i++)
                 if (plan_is_device_step(&b.s.plan->actions[i]))
                         ASSERT_TRUE(strv_contains(pool->after_any, b.s.plan->actions[i].id));
@@ -1156,7 +1160,7 @@ static bool label_has_no_effect(const Box *b, const char *why) {
         return false;
 }
 
-TEST(registers_with_its_clique) {
+TEST(a_tray_registers_with_its_clique_label) {
         BOX(b, "p6e-gb200.36xlarge");
         sample_plan(&b.s);
         ASSERT_TRUE(!action(&b, "mark-node:" TAINT_FILE)->node.clique);
@@ -1181,7 +1185,7 @@ TEST(registers_with_its_clique) {
         ASSERT_TRUE(!action(&b, "mark-node:" TAINT_FILE)->node.clique);
 }
 
-TEST(only_racks_have_cliques) {
+TEST(the_clique_label_has_no_effect_outside_racks) {
         for (const char *const *type = (const char *const[]){ "p5.48xlarge", "p6-b200.48xlarge", "g5.xlarge", NULL }; *type; type++) {
                 BOX(b, *type);
                 b.s.config.nvidia.imex_label = true;
@@ -1190,7 +1194,7 @@ TEST(only_racks_have_cliques) {
         }
 }
 
-TEST(a_taint_does_not_stand_for_a_file) {
+TEST(a_taint_does_not_replace_a_failed_file) {
         BOX(b, "p6e-gb200.36xlarge");
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
@@ -1198,7 +1202,7 @@ TEST(a_taint_does_not_stand_for_a_file) {
         ASSERT_TRUE(strv_contains(action(&b, "write-file:/run/nodestrap/kubelet-may-start")->after, "write-file:" NVIDIA_OPTIONS));
 }
 
-TEST(json_names_what_a_step_wants) {
+TEST(json_has_the_arguments_of_device_steps) {
         BOX(b, "p4d.24xlarge");
         Wanted w;
         WANT_ALL(&b, &w, "19", "2");
@@ -1229,9 +1233,9 @@ TEST(json_names_what_a_step_wants) {
         json_decref(plan);
 }
 
-/* ---- who is quoted ---- */
+/* ---- units that are not quoted ---- */
 
-TEST(units_that_may_repeat_a_secret_are_quiet) {
+TEST(units_that_may_print_a_secret_are_quiet) {
         static const char *const quiet[] = { "start-unit:containerd.service", "start-unit:kubelet.service" };
         Variable v[] = { { (char[]){"A"}, (char[]){"1"} } };
         ServiceEnvironment e[] = { { (char[]){"nvidia-fabricmanager"}, v, 1 } };
@@ -1250,8 +1254,9 @@ TEST(units_that_may_repeat_a_secret_are_quiet) {
         ASSERT_TRUE(plan_find(b.s.plan, "import-image:" SANDBOX_ARCHIVE)->quiet && plan_find(b.s.plan, "pin-image:" SANDBOX_IMAGE)->quiet);
 }
 
-/* Under the name of nodeadm by systemd itself; otherwise by the drop-ins of their units. */
-TEST(what_is_for_all_services_makes_all_of_nodeadm_s_quiet) {
+/* As nodeadm, systemd itself gives the variables to all services. Otherwise drop-ins give them to single
+ * units. */
+TEST(as_nodeadm_default_variables_make_all_units_quiet) {
         Variable v[] = { { (char[]){"A"}, (char[]){"1"} } };
         ServiceEnvironment e[] = { { (char[]){"default"}, v, 1 } };
         BOX(b, "p5.48xlarge");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * list-gpus, make-channel and await-imex with programs that answer as NVIDIA's do. */
+ * list-gpus, make-channel and await-imex with stand-ins for the programs of NVIDIA. */
 #include "apply/device.h"
 #include "programs.h"
 
@@ -18,26 +18,26 @@ TEST(every_gpu_is_listed) {
         assert_works(&b, list_work, 0);
         ASSERT_EQ(json_integer_value(json_object_get(b.work.found, "gpus")), 2);
         ASSERT_EQ(json_integer_value(json_object_get(b.work.found, "migDevices")), 1);
-        b.action.device.count = 1;      /* a table that knows of fewer */
+        b.action.device.count = 1;      /* a table with fewer GPUs */
         assert_works(&b, list_work, 0);
         ASSERT_EQ(json_integer_value(json_object_get(b.work.found, "gpus")), 2);
 }
 
-TEST(a_gpu_is_not_listed) {
+TEST(a_gpu_that_is_not_listed_is_a_failure) {
         BOX(b);
         b.action.device.count = 3;
         box_program(&b, "nvidia-smi", LISTED "echo 'Unable to determine the device handle for gpu 0000:64:00.0: Unknown Error'");
         assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "nvidia-smi -L lists 2 of 3 GPUs and says \"Unable to determine the device handle for gpu 0000:64:00.0: Unknown Error\"; dmesg");
 }
 
-TEST(none_at_all) {
+TEST(an_empty_list_of_gpus_is_a_failure) {
         BOX(b);
         box_program(&b, "nvidia-smi", "echo 'No devices found.'");
         assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "lists 0 of 1 GPUs and says \"No devices found.\"");
 }
 
-/* It speaks on stdout when it fails, and most of it may be long. */
-TEST(nvidia_smi_fails) {
+/* nvidia-smi prints errors on stdout, and its output may be long. */
+TEST(a_failure_of_nvidia_smi_has_its_last_line) {
         BOX(b);
         box_program(&b, "nvidia-smi", "i=0; while [ $i -lt 500 ]; do echo \"line $i of many\"; i=$((i+1)); done; echo 'NVIDIA-SMI has failed'; exit 9");
         assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "the GPUs cannot be listed: nvidia-smi exited with status 9, last said \"NVIDIA-SMI has failed\"; dmesg");
@@ -46,7 +46,7 @@ TEST(nvidia_smi_fails) {
         assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "last said \"line of stderr\"");
 }
 
-TEST(no_nvidia_smi) {
+TEST(a_missing_nvidia_smi_is_a_failure) {
         BOX(b);
         NO_PROGRAMS();
         assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "nvidia-smi is missing; the image needs the NVIDIA driver with its programs");
@@ -79,7 +79,7 @@ TEST(a_channel_is_made_once) {
         assert_works(&b, channel_work, 0);
 }
 
-TEST(a_channel_of_another_number_is_replaced) {
+TEST(a_channel_with_another_number_is_replaced) {
         CHANNEL_BOX(b);
         assert_works(&b, channel_work, 1);
         put(&b, "/proc/devices", "Character devices:\n242 nvidia-caps-imex-channels\n");
@@ -95,14 +95,14 @@ TEST(a_channel_of_another_number_is_replaced) {
         assert_channel(&b, 242);
 }
 
-TEST(a_driver_without_channels) {
+TEST(a_driver_without_imex_channels_is_a_failure) {
         CHANNEL_BOX(b);
         put(&b, "/proc/devices", "Character devices:\n235 nvidia-caps\n\nBlock devices:\n234 nvidia-caps-imex-channels\n");
         assert_fails(&b, channel_work, CAUSE_IMEX, "/proc/devices has no nvidia-caps-imex-channels");
         ASSERT_TRUE(!is_there(&b, CHANNEL));
 }
 
-TEST(a_name_that_is_no_channel) {
+TEST(an_invalid_channel_name_is_a_failure) {
         CHANNEL_BOX(b);
         b.action.target = (char *)"/dev/nvidia-caps-imex-channels/channelx";
         assert_fails(&b, channel_work, CAUSE_IMEX, "channelx cannot be made: Invalid argument");
@@ -110,7 +110,7 @@ TEST(a_name_that_is_no_channel) {
 
 /* ---- await-imex ---- */
 
-/* The answers one after the other, the last one again and again; "!text": fails with it. */
+/* One answer after the other; the last one repeats. "!text" is a failure with that text. */
 static void imex_program(Box *b, const char *answers, const char *table) {
         _free_ char *state = box_path(b, "/answers"), *script = NULL;
         put(b, "/answers", answers);
@@ -119,19 +119,19 @@ static void imex_program(Box *b, const char *answers, const char *table) {
         box_program(b, "nvidia-imex-ctl", script);
 }
 
-TEST(imex_is_ready) {
+TEST(a_ready_imex_changes_nothing) {
         BOX(b);
         imex_program(&b, "READY\n", "");
         assert_works(&b, imex_work, 0);
 }
 
-TEST(imex_gets_ready) {
+TEST(the_step_waits_until_imex_is_ready) {
         BOX(b);
         imex_program(&b, "!Failed to connect to 127.0.0.1:50005\nWAITING_FOR_PEERS\nREADY\n", "");
         assert_works(&b, imex_work, 1);
 }
 
-TEST(imex_does_not_get_ready) {
+TEST(an_imex_that_stays_down_is_a_failure_that_names_peers) {
         BOX(b);
         imex_program(&b, "WAITING_FOR_PEERS\n", "{\"nodes\": {\"0\": {\"status\": \"READY\", \"host\": \"10.0.0.1\"}, \"1\": {\"status\": \"UNAVAILABLE\", \"host\": \"10.0.0.2\"}, "
                                                 "\"2\": {\"host\": \"10.0.0.3\"}}, \"status\": \"DOWN\"}");
@@ -139,14 +139,14 @@ TEST(imex_does_not_get_ready) {
         assert_fails(&b, imex_work, CAUSE_IMEX, "its last answer was \"WAITING_FOR_PEERS\"; not ready by `nvidia-imex-ctl -N`: 10.0.0.2 (UNAVAILABLE), 10.0.0.3 (no status). Every node");
 }
 
-TEST(imex_never_answers) {
+TEST(an_imex_that_never_answers_is_a_failure) {
         BOX(b);
         imex_program(&b, "!Failed to connect\n", "no table");
         b.work.deadline_usec = now_usec();
         assert_fails(&b, imex_work, CAUSE_IMEX, "its last answer was \"the state of IMEX cannot be read: nvidia-imex-ctl exited with status 1, last said \\\"Failed to connect\\\"\". Every node");
 }
 
-TEST(no_imex_ctl) {
+TEST(a_missing_imex_ctl_is_a_failure) {
         BOX(b);
         NO_PROGRAMS();
         assert_fails(&b, imex_work, CAUSE_IMEX, "nvidia-imex-ctl is missing; the image needs nvidia-imex");

@@ -4,14 +4,14 @@
 
 #include "fake-nvml.h"
 
-static NvmlTrouble without;             /* before the fake is there */
+static NvmlTrouble without;             /* from before the fake library is there */
 __attribute__((constructor)) static void open_without(void) {
         NvmlGpus none = {};
         if (nvml_open(&none, &without) == 0)
                 nvml_close(&none);
 }
 
-TEST(no_library) {
+TEST(a_missing_library_is_an_error) {
         if (!without.text)
                 SKIP("this machine has NVIDIA's library");
         ASSERT_EQ(without.code, 0);
@@ -20,7 +20,7 @@ TEST(no_library) {
 
 #define OPEN(name) NvmlGpus name = {}; NvmlTrouble trouble = {}; ASSERT_OK(nvml_open(&name, &trouble))
 
-TEST(gpus_by_address) {
+TEST(gpus_are_sorted_by_address) {
         MACHINE(m, "gpu 0000:b9:00.0\ngpu 0000:53:00.0\ngpu 0001:01:1f.0\n");
         OPEN(g);
         ASSERT_EQ(g.n, 3);
@@ -40,7 +40,7 @@ static void fails_to_open(Machine *m, const char *script, int code, const char *
         ASSERT_STREQ(trouble.text, text);
 }
 
-TEST(errors_of_the_beginning) {
+TEST(errors_while_opening_have_code_and_call) {
         MACHINE(m, "gpus 2\n");
         fails_to_open(&m, "gpus 2\nerror nvmlInit 18\n", NVML_VERSION_MISMATCH, "nvmlInit_v2: Driver/library version mismatch (18)");
         fails_to_open(&m, "gpus 2\nerror nvmlDeviceGetCount 999\n", NVML_UNKNOWN, "nvmlDeviceGetCount_v2: Unknown Error (999)");
@@ -50,7 +50,7 @@ TEST(errors_of_the_beginning) {
         ASSERT_TRUE(!nvml_is_final(NVML_DRIVER_NOT_LOADED) && !nvml_is_final(NVML_OK) && !nvml_is_final(NVML_UNKNOWN));
         machine_says(&m, "gpus 2\n");
         OPEN(g);
-        ASSERT_EQ(calls_of(&m, "nvmlShutdown", -1), 3);         /* each that was initialised */
+        ASSERT_EQ(calls_of(&m, "nvmlShutdown", -1), 3);         /* one for each initialised library */
         nvml_close(&g);
 }
 
@@ -70,7 +70,7 @@ static void fabric_is(const char *script, const char *uuid, unsigned clique, con
 #define UUID "7b968a6dc8aa45e19e07e1e51be99c31"
 #define UUID_BYTES "\x7b\x96\x8a\x6d\xc8\xaa\x45\xe1\x9e\x07\xe1\xe5\x1b\xe9\x9c\x31"
 
-TEST(fabric_of_each_version) {
+TEST(fabric_info_is_read_in_each_version) {
         static const char machine[] = "gpus 1\nfabric all completed 10\ncluster " UUID " 7\nhealth all 0x400\n";
         _free_ char *second = xasprintf("%serror nvmlDeviceGetGpuFabricInfoV3 25\n", machine),
                     *first = xasprintf("%serror nvmlDeviceGetGpuFabricInfoV 13\n", machine);
@@ -79,7 +79,7 @@ TEST(fabric_of_each_version) {
         fabric_is(first, UUID_BYTES, 7, "-");
 }
 
-TEST(fabric_states_and_errors) {
+TEST(fabric_states_and_errors_are_read) {
         MACHINE(m, "gpus 1\nfabric all not-started for 1x then in-progress for 1x then not-supported\n");
         OPEN(g);
         static const char *const names[] = { "Not Started", "In Progress", "Not Supported" };
@@ -96,7 +96,7 @@ TEST(fabric_states_and_errors) {
         nvml_close(&g);
 }
 
-TEST(mig_from_nothing_and_back) {
+TEST(mig_instances_are_made_and_destroyed) {
         MACHINE(m, "gpus 1\n");
         OPEN(g);
         NvmlDevice d = g.items[0].device;
@@ -135,7 +135,7 @@ TEST(mig_from_nothing_and_back) {
         nvml_close(&g);
 }
 
-TEST(mig_leaves_no_half_of_an_instance) {
+TEST(mig_leaves_no_incomplete_instance) {
         MACHINE(m, "gpus 1\nerror nvmlGpuInstanceCreateComputeInstance 999\n");
         OPEN(g);
         NvmlDevice d = g.items[0].device;
@@ -151,7 +151,7 @@ TEST(mig_leaves_no_half_of_an_instance) {
         nvml_close(&g);
 }
 
-/* The profile 19, which the library calls so, is called so by us. */
+/* The name that the library gives profile 19, and the name that nodestrap makes of it. */
 static void profile_is(const char *said, const char *wanted) {
         _free_ char *script = xasprintf("gpus 1\nprofile 19 %s\n", said);
         MACHINE(m, script);
@@ -167,16 +167,16 @@ static void profile_is(const char *said, const char *wanted) {
 
 #define LETTERS_45 "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrs"
 
-/* Then it ends without a NUL, and the bytes behind it are not a part of it: the build with sanitizers sees
- * that. */
-TEST(the_name_of_a_profile_may_fill_its_place) {
+/* A full buffer has no NUL at its end, and the bytes after it are not part of the name. The build with
+ * sanitizers detects a read there. */
+TEST(a_profile_name_may_fill_its_buffer) {
         profile_is("MIG 1g.10gb+me", "1g.10gb+me");
         profile_is("MIG " LETTERS_45 LETTERS_45 "1", LETTERS_45 LETTERS_45 "1");
         profile_is("MIG " LETTERS_45 LETTERS_45 "12", LETTERS_45 LETTERS_45 "12");      /* 96 bytes */
         profile_is(LETTERS_45 LETTERS_45 "123456", LETTERS_45 LETTERS_45 "12345");
 }
 
-TEST(mig_where_there_is_none) {
+TEST(mig_mode_is_not_supported_on_an_l4) {
         MACHINE(m, "model l4\ngpus 1\n");
         OPEN(g);
         bool current = false, pending = false;
@@ -184,7 +184,7 @@ TEST(mig_where_there_is_none) {
         nvml_close(&g);
 }
 
-TEST(clocks) {
+TEST(clocks_persistence_and_boost_are_read_and_set) {
         MACHINE(m, "gpus 1\nclocks 1593,2619 1200,1980,345\n");
         OPEN(g);
         NvmlDevice d = g.items[0].device;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * When `wait` asks systemd whether an init is to come. A child process has a directory as its /, where the
- * bus is a socket of ours without an answer; tests/check/wait.sh has the messages. */
+ * When `wait` asks systemd whether another init will come. A child process has a directory as its /, where
+ * the bus is a socket of this test without an answer. tests/check/wait.sh has the messages. */
 #include "kube/kube.h"
 #include "report/status.h"
 
@@ -77,7 +77,7 @@ static void look(void) {
         ASSERT_TRUE(!lost_after(root, 0));
 }
 
-TEST(systemd_is_asked_where_init_has_failed) {
+TEST(wait_asks_systemd_only_if_init_failed_or_prepared_a_pool) {
         char path[] = "/tmp/test-outlook.XXXXXX";
         int status;
         ASSERT_TRUE(mkdtemp(path));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * reserve-pages over a fixture of /sys, where every number is taken; what a kernel with too little memory does is tests/vm/hugepages.sh. */
+ * reserve-pages on a fixture of /sys that takes every number. tests/vm/hugepages.sh has a kernel with too
+ * little memory. */
 #include "apply/device.h"
 #include "programs.h"
 
@@ -34,9 +35,9 @@ static void assert_found(const Box *b, const char *text) {
 }
 
 /* ---- a kernel with too little memory ----
- * The fixture's nr_hugepages takes every number, so the pages that are missing are those of surplus_hugepages.
- * Before each further try the executor writes to drop_caches. This write() stands in for that of libc, and
- * puts the next number of `missing` there; the last one stays. */
+ * nr_hugepages of the fixture takes every number, so surplus_hugepages stands for the missing pages.
+ * Before each further try the step writes to drop_caches. This write() replaces that of libc, and then
+ * puts the next number of `missing` in surplus_hugepages; the last one stays. */
 static struct {
         const Box *box;
         const char *missing[10];
@@ -78,7 +79,7 @@ static void kernel_misses(Box *b, const char *directory, const char *const *miss
 #define KERNEL_MISSES(b, directory, ...) \
         kernel_misses(b, directory, (const char *const[]){ __VA_ARGS__, NULL })
 
-TEST(over_all_nodes_and_nothing_the_second_time) {
+TEST(pages_are_reserved_over_all_nodes_once) {
         PAGES(b, 2 * MIB, 4096, -1);
         assert_works(&b, pages_work, 1);
         assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "4096");
@@ -87,7 +88,7 @@ TEST(over_all_nodes_and_nothing_the_second_time) {
         assert_file(&b, NODE1 "/nr_hugepages", "4\n");
 }
 
-TEST(of_one_node) {
+TEST(pages_are_reserved_on_one_node) {
         PAGES(b, 2 * MIB, 7, 1);
         assert_works(&b, pages_work, 1);
         assert_file(&b, NODE1 "/nr_hugepages", "7");
@@ -95,7 +96,7 @@ TEST(of_one_node) {
         assert_found(&b, "{\"got\": 7, \"node\": 1, \"requested\": 7, \"size\": 2097152}");
 }
 
-TEST(what_is_reserved_wins_where_that_is_asked_for) {
+TEST(if_none_keeps_pages_that_are_already_reserved) {
         PAGES(b, 2 * MIB, 4096, -1);
         b.action.pages.if_none = true;
         assert_works(&b, pages_work, 0);
@@ -107,7 +108,7 @@ TEST(what_is_reserved_wins_where_that_is_asked_for) {
         assert_file(&b, ALL "/hugepages-1048576kB/nr_hugepages", "2");
 }
 
-TEST(none_at_all) {
+TEST(a_count_of_0_frees_all_pages) {
         PAGES(b, 2 * MIB, 0, -1);
         assert_works(&b, pages_work, 1);
         assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "0");
@@ -116,31 +117,31 @@ TEST(none_at_all) {
         assert_works(&b, pages_work, 0);
 }
 
-TEST(a_size_that_the_kernel_has_not) {
+TEST(an_unknown_page_size_is_a_failure) {
         PAGES(b, 16 * MIB, 4, -1);
         assert_fails(&b, pages_work, CAUSE_HUGEPAGES, "no huge pages of 16Mi; it has 1Gi, 2Mi");
         ASSERT_TRUE(!b.work.found);
 }
 
-TEST(a_node_that_is_not_there) {
+TEST(a_missing_numa_node_is_a_failure) {
         PAGES(b, 2 * MIB, 4, 3);
         assert_fails(&b, pages_work, CAUSE_HUGEPAGES, "NUMA node 3 does not exist on this machine; spec.instance.hugePages can use 0, 1");
 }
 
-TEST(a_warning_where_that_is_asked_for) {
+TEST(a_lenient_step_only_warns) {
         PAGES(b, 16 * MIB, 4, -1);
         b.action.lenient = true;
         assert_works(&b, pages_work, 0);
         assert_warns(&b, "hugepages-short", "no huge pages of 16Mi");
 }
 
-TEST(what_cannot_be_read_is_named) {
+TEST(an_unreadable_file_is_named) {
         PAGES(b, 2 * MIB, 4, 1);
         put(&b, NODE1 "/nr_hugepages", "many");
         assert_fails(&b, pages_work, CAUSE_HUGEPAGES, NODE1 "/nr_hugepages cannot be read or written");
 }
 
-TEST(one_try_that_brings_nothing_is_not_the_last) {
+TEST(a_try_without_progress_is_repeated) {
         PAGES(b, 2 * MIB, 40, -1);
         KERNEL_MISSES(&b, ALL "/hugepages-2048kB", "30", "30", "0");
         assert_works(&b, pages_work, 1);
@@ -148,7 +149,7 @@ TEST(one_try_that_brings_nothing_is_not_the_last) {
         assert_found(&b, "{\"got\": 40, \"node\": null, \"requested\": 40, \"size\": 2097152}");
 }
 
-TEST(it_is_asked_as_long_as_that_helps) {
+TEST(tries_continue_while_they_help_up_to_8) {
         PAGES(b, 2 * MIB, 40, -1);
         KERNEL_MISSES(&b, ALL "/hugepages-2048kB", "30", "29", "28", "28", "20", "1", "0");
         assert_works(&b, pages_work, 1);
@@ -158,7 +159,7 @@ TEST(it_is_asked_as_long_as_that_helps) {
                      "this machine has 17 of 40 huge pages of 2Mi (node0: 6, node1: 4) after 8 tries");
 }
 
-TEST(what_cannot_be_had_is_given_up) {
+TEST(pages_that_stay_missing_are_a_failure_after_3_tries) {
         PAGES(b, 2 * MIB, 40, 1);
         KERNEL_MISSES(&b, NODE1, "30");
         assert_fails(&b, pages_work, CAUSE_HUGEPAGES,
@@ -167,16 +168,16 @@ TEST(what_cannot_be_had_is_given_up) {
         assert_file(&b, NODE1 "/nr_hugepages", "40");
 }
 
-TEST(first_files_are_dropped_then_all_that_is_cached) {
+TEST(page_cache_is_dropped_first_and_then_all_caches) {
         PAGES(b, 2 * MIB, 40, 1);
         KERNEL_MISSES(&b, NODE1, "30");
         assert_fails(&b, pages_work, CAUSE_HUGEPAGES, "after 3 tries");
         ASSERT_STREQ(kernel.caches, "13");
-        ASSERT_EQ(kernel.syncs, 1);     /* it waits for all that others write */
+        ASSERT_EQ(kernel.syncs, 1);     /* it waits for all pending writes */
         assert_file(&b, "/proc/sys/vm/drop_caches", "3");
 }
 
-TEST(memory_is_compacted_where_pages_are_missing) {
+TEST(memory_is_compacted_on_the_nodes_that_lack_pages) {
         PAGES(b, 2 * MIB, 40, 1);
         KERNEL_MISSES(&b, NODE1, "30", "0");
         assert_works(&b, pages_work, 1);
@@ -191,7 +192,7 @@ TEST(memory_is_compacted_where_pages_are_missing) {
 }
 
 /* ---- nodes without CPUs ----
- * GPUs' memory on GB200, where the driver has brought it online; node 3 has none yet, and so no pools. */
+ * GPU memory on GB200, after the driver has brought it online. Node 3 has none yet, and so no pools. */
 #define NODE0 "/sys/devices/system/node/node0/hugepages/hugepages-2048kB"
 #define NODE2 "/sys/devices/system/node/node2/hugepages/hugepages-2048kB"
 static void grace(Box *b) {
@@ -204,19 +205,19 @@ static void grace(Box *b) {
         pool(b, NODE2, "0\n", "0\n");
 }
 
-TEST(never_where_no_cpus_are) {
+TEST(pages_are_never_reserved_on_nodes_without_cpus) {
         PAGES(b, 2 * MIB, 4097, -1);
         grace(&b);
         assert_works(&b, pages_work, 1);
         assert_file(&b, NODE0 "/nr_hugepages", "2049");
         assert_file(&b, NODE1 "/nr_hugepages", "2048");
         assert_file(&b, NODE2 "/nr_hugepages", "0\n");
-        assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "10\n");         /* not asked for */
+        assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "10\n");         /* not written */
         assert_found(&b, "{\"got\": 4097, \"node\": null, \"requested\": 4097, \"size\": 2097152}");
         assert_works(&b, pages_work, 0);
 }
 
-TEST(also_before_their_memory_is_online) {
+TEST(gpu_nodes_get_no_pages_before_their_memory_is_online) {
         PAGES(b, 2 * MIB, 20, -1);
         put(&b, "/sys/devices/system/node/node0/cpulist", "0-71\n");
         put(&b, "/sys/devices/system/node/node1/cpulist", "72-143\n");
@@ -226,8 +227,8 @@ TEST(also_before_their_memory_is_online) {
         assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "10\n");
 }
 
-/* The plan knows of nodes that are still to come: one number for all of them would take from those, too. */
-TEST(also_before_their_nodes_are_there) {
+/* The plan knows that more nodes will come. One number for all nodes would take pages from those, too. */
+TEST(gpu_nodes_get_no_pages_before_they_appear) {
         PAGES(b, 2 * MIB, 20, -1);
         b.action.pages.by_node = true;
         assert_works(&b, pages_work, 1);
@@ -235,18 +236,18 @@ TEST(also_before_their_nodes_are_there) {
         assert_file(&b, NODE1 "/nr_hugepages", "10");
         assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "10\n");
         assert_works(&b, pages_work, 0);
-        b.action.pages.count = 0;               /* off: wherever some are */
+        b.action.pages.count = 0;               /* off: on all nodes */
         assert_works(&b, pages_work, 1);
         assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "0");
 }
 
-TEST(what_is_there_already_is_given_back) {
+TEST(pages_on_nodes_without_cpus_are_freed) {
         PAGES(b, 2 * MIB, 10, -1);
         grace(&b);
         put(&b, NODE2 "/nr_hugepages", "5\n");
         assert_works(&b, pages_work, 1);
         assert_file(&b, NODE2 "/nr_hugepages", "0");
-        assert_file(&b, NODE0 "/nr_hugepages", "6");    /* more than its share, and kept */
+        assert_file(&b, NODE0 "/nr_hugepages", "6");    /* more than its share, but it keeps them */
         assert_works(&b, pages_work, 0);
         b.action.pages.count = 4;
         assert_works(&b, pages_work, 1);
@@ -254,7 +255,7 @@ TEST(what_is_there_already_is_given_back) {
         assert_file(&b, NODE1 "/nr_hugepages", "2");
 }
 
-TEST(what_one_node_cannot_give_the_other_gives) {
+TEST(one_node_gives_the_pages_that_the_other_lacks) {
         PAGES(b, 2 * MIB, 100, -1);
         grace(&b);
         put(&b, NODE0 "/surplus_hugepages", "30\n");
@@ -268,7 +269,7 @@ TEST(what_one_node_cannot_give_the_other_gives) {
         assert_found(&b, "{\"got\": 100, \"node\": null, \"requested\": 100, \"size\": 2097152}");
 }
 
-TEST(what_all_of_them_have_is_told) {
+TEST(the_failure_has_the_free_memory_of_nodes_with_cpus) {
         PAGES(b, 2 * MIB, 100, -1);
         grace(&b);
         put(&b, NODE0 "/surplus_hugepages", "30\n");
@@ -278,7 +279,7 @@ TEST(what_all_of_them_have_is_told) {
         ASSERT_TRUE(!strstr(b.work.text, "node2"));
 }
 
-TEST(none_at_all_is_none_anywhere) {
+TEST(a_count_of_0_frees_pages_on_all_nodes) {
         PAGES(b, 2 * MIB, 0, -1);
         grace(&b);
         assert_works(&b, pages_work, 1);

@@ -9,7 +9,7 @@
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
 
-TEST(quantities) {
+TEST(quantities_are_parsed_or_refused) {
         static const struct { const char *text; int64_t thousandths; } cases[] = {
                 { "100Mi", 104857600000 }, { "1.5Gi", 1610612736000 }, { "90m", 90 }, { "0.1", 100 }, { "1e3", 1000000 }, { "1E-2", 10 }, { "2E", INT64_MAX },
                 { "1e+3", 1000000 }, { "5n", 1 }, { "1500u", 2 }, { "1.0001", 1001 }, { ".5", 500 }, { "5.", 5000 }, { "+2", 2000 }, { "-1", -1000 }, { "0", 0 },
@@ -29,7 +29,7 @@ TEST(quantities) {
         }
 }
 
-TEST(canonical_quantities) {
+TEST(quantities_have_their_canonical_form) {
         static const struct { int64_t thousandths; bool binary; const char *text; } cases[] = {
                 { 0, false, "0" }, { 0, true, "0" }, { 191450, false, "191450m" }, { 8000, false, "8" }, { 1000000, false, "1k" }, { 110000, false, "110" },
                 { 1023000, true, "1023" }, { 1024000, true, "1Ki" }, { 1025000, true, "1025" }, { 1000000, true, "1k" }, { 1500000, true, "1500" },
@@ -42,7 +42,7 @@ TEST(canonical_quantities) {
         }
 }
 
-TEST(lists_of_cpus) {
+TEST(cpu_lists_are_counted) {
         static const struct { const char *list; unsigned n; } cases[] = { { "0", 1 }, { "0-3,8", 5 }, { "0,1,2", 3 }, { "", 0 }, { "3-1", 0 }, { "a", 0 }, { "0-", 0 }, { "0-99999999", 0 } };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 ASSERT_EQ(cpu_list_count(cases[i].list), cases[i].n);
@@ -75,7 +75,7 @@ static Sample machine(const char *kubelet) {
         ASSERT_STREQ(node_text(&(s), "allocatable", "ephemeral-storage"), want_storage);        \
         ASSERT_STREQ(node_text(&(s), "allocatable", "pods"), want_pods); })
 
-TEST(what_ec2_and_kubelet_say_of_a_node) {
+TEST(a_node_has_name_capacity_and_allocatable) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
         sample_plan(&s);
         ASSERT_STREQ(json_get_text(s.plan->node, "name"), "ip-10-0-3-7.us-west-2.compute.internal");
@@ -91,7 +91,7 @@ TEST(what_ec2_and_kubelet_say_of_a_node) {
         ASSERT_EQ(json_object_size(json_object_get(s.plan->node, "unknown")), 0);
 }
 
-TEST(cpus_that_are_not_known) {
+TEST(an_unknown_cpu_count_is_a_warning) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
         s.host.cpus = 0;
         sample_plan(&s);
@@ -102,14 +102,14 @@ TEST(cpus_that_are_not_known) {
         ASSERT_CONTAINS(s.plan->machine, "CPUs not known");
 }
 
-TEST(newer_kubelets_write_bytes_of_disks) {
+TEST(newer_kubelets_report_disk_capacity_in_bytes) {
         _cleanup_(sample_done) Sample s = machine("1.37.0");
         sample_plan(&s);
         ASSERT_STREQ(node_text(&s, "capacity", "ephemeral-storage"), "85886742528");
         ASSERT_STREQ(node_text(&s, "allocatable", "ephemeral-storage"), "76224326324");
 }
 
-TEST(settings_of_the_user) {
+TEST(user_settings_change_the_allocatable_resources) {
         static const struct { const char *settings, *flags[4], *cpu, *memory, *storage, *pods; } cases[] = {
                 { "{'systemReserved':{'cpu':'100m','memory':'1Gi','ephemeral-storage':'2Gi'}}", {}, "7810m", "28338220Ki", "74076842676", "234" },
                 { "{'kubeReserved':{'cpu':'0.5'}}", {}, "7500m", "29386796Ki", "76224326324", "234" },
@@ -138,14 +138,14 @@ TEST(settings_of_the_user) {
         }
 }
 
-TEST(an_old_kubelet_has_one_file) {
+TEST(user_settings_count_for_an_old_kubelet) {
         _cleanup_(sample_done) Sample s = machine("1.27.3");
         s.config.kubelet.config = sample_json(&s, "{'systemReserved':{'memory':'1Gi'}}");
         sample_plan(&s);
         ASSERT_NODE(s, "7910m", "28338220Ki", "76224326324", "234");
 }
 
-TEST(what_kubelet_does_not_start_with) {
+TEST(settings_that_stop_kubelet_are_failing_warnings) {
         static const struct { const char *settings, *code, *words; } cases[] = {
                 { "{'kubeReserved':{'memory':'1GB'}}", "kubelet-setting", "must be a quantity" },
                 { "{'systemReserved':{'cpu':'-1'}}", "kubelet-setting", "negative" },
@@ -168,9 +168,9 @@ TEST(what_kubelet_does_not_start_with) {
         }
 }
 
-/* The configuration itself asks for more than there is. An image may change our figures, the disk of an
- * image is not certain, and on the machine itself kubelet decides. */
-TEST(more_than_there_is_cannot_be_planned) {
+/* Only a configuration that asks for more than there is makes an error. An image may change our figures,
+ * its disk is not certain, and on the machine itself kubelet decides. */
+TEST(reserving_more_than_a_model_has_is_an_error) {
         static const struct { const char *settings, *flags[2]; bool certain, there; } cases[] = {
                 { "{'kubeReserved':{'cpu':'640'}}", {}, true },
                 { "{'kubeReserved':{'cpu':'640'}}", {}, false, .there = true },
@@ -197,7 +197,7 @@ TEST(more_than_there_is_cannot_be_planned) {
 
 /* ---- huge pages ---- */
 
-TEST(huge_pages_are_memorys) {
+TEST(huge_pages_reduce_the_allocatable_memory) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
         PageRequest want[] = { { 2 * MIB, 512, -1 }, { GIB, 4, -1 } };
         s.host.pools[1].count = 7;
@@ -215,7 +215,7 @@ TEST(huge_pages_are_memorys) {
         ASSERT_CONTAINS(node_text(&s, "approximate", "memory"), "huge pages");
 }
 
-TEST(pages_that_are_there_already) {
+TEST(existing_huge_pages_count_unless_turned_off) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
         s.host.pools[0].count = 3;
         sample_plan(&s);                /* keep */
@@ -226,7 +226,7 @@ TEST(pages_that_are_there_already) {
         ASSERT_STREQ(node_text(&s, "capacity", "hugepages-1Gi"), "0");
 }
 
-TEST(pages_of_one_node) {
+TEST(pages_of_one_numa_node_add_to_those_of_the_other) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
         NumaNode nodes[] = { { .id = 0, .cpus = 4, .memory_bytes = 16 * GIB }, { .id = 1, .cpus = 4, .memory_bytes = 16 * GIB } };
         PagePool pools[] = { { 2 * MIB, 0, 100 }, { 2 * MIB, 1, 50 } };
@@ -240,7 +240,7 @@ TEST(pages_of_one_node) {
         ASSERT_STREQ(node_text(&s, "capacity", "hugepages-2Mi"), "1224Mi");     /* 612 pages */
 }
 
-TEST(pages_that_leave_no_memory) {
+TEST(huge_pages_that_leave_no_memory_are_a_warning) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
         PageRequest want[] = { { GIB, 29, -1 } };
         s.config.instance.hugepages = (HugePages){ .mode = HUGEPAGES_EXPLICIT, .pages = want, .n_pages = 1 };
@@ -253,8 +253,8 @@ TEST(pages_that_leave_no_memory) {
         ASSERT_STREQ(node_text(&s, "allocatable", "memory"), "26668Ki");
 }
 
-/* Of a Grace where the kernel has the GPU memory. */
-TEST(a_topology_manager_takes_eight_nodes) {
+/* A Grace CPU has so many nodes if the kernel has the GPU memory. */
+TEST(more_than_8_numa_nodes_warn_with_a_topology_manager) {
         static const struct { const char *file, *flags[3]; size_t nodes; bool warned; } cases[] = {
                 { "{}", {}, 34, false },
                 { "{'topologyManagerPolicy':'none'}", {}, 34, false },
@@ -285,8 +285,8 @@ static const Diagnostic *warning(const Sample *s, const char *code) {
         FAIL("no %s", code);
 }
 
-/* The option is kubelet 1.31's, and until 1.36 pods with devices wait beside it. */
-TEST(too_many_nodes_are_told_where_they_are_asked_for) {
+/* kubelet 1.31 brought the option. Before 1.36 pods with devices wait in spite of it. */
+TEST(numa_warnings_name_the_setting_that_causes_them) {
         static const struct { const char *file, *flags[2], *kubelet, *code, *path, *words; } cases[] = {
                 { "{'topologyManagerPolicy':'best-effort'}", {}, "1.30.1", "numa-nodes", "spec.kubelet.config.topologyManagerPolicy", "; from 1.31 on kubelet accepts topologyManagerPolicyOptions" },
                 { "{'topologyManagerPolicy':'best-effort'}", {}, "1.33.13", "numa-nodes", "spec.kubelet.config.topologyManagerPolicy", "{max-allowable-numa-nodes: \"34\"}, but with Kubernetes before 1.36, pods" },
@@ -319,8 +319,8 @@ TEST(too_many_nodes_are_told_where_they_are_asked_for) {
         }
 }
 
-/* Whose memory the kernel gets: by what is asked for, and by a driver that cannot keep it to itself. */
-TEST(nodes_of_gpus) {
+/* The kernel has the GPU memory if the configuration says so, or if the driver cannot keep it. */
+TEST(gpu_numa_nodes_follow_memory_mode_and_driver) {
         static const struct { GpuClass class; MemoryMode memory; NvidiaMode mode; const char *driver; size_t nodes; } cases[] = {
                 { GPU_CLASS_TRAY, MEMORY_AUTO, NVIDIA_AUTO, NULL, 1 },
                 { GPU_CLASS_TRAY, MEMORY_AUTO, NVIDIA_AUTO, "580.65.06", 1 },
@@ -344,9 +344,9 @@ TEST(nodes_of_gpus) {
         }
 }
 
-/* ---- what its managers left in an earlier boot ---- */
+/* ---- the state of kubelet managers from an earlier boot ---- */
 
-TEST(settings_that_a_left_state_is_compared_with) {
+TEST(manager_settings_are_compared_with_a_left_state) {
         static const struct { const char *file, *flags[4], *words; } cases[] = {
                 { "{}", {}, "cpuManagerPolicy=none memoryManagerPolicy=None draManagerState=v1" },
                 { "{'cpuManagerPolicy':'','memoryManagerPolicy':'Static'}", {}, "cpuManagerPolicy=none memoryManagerPolicy=Static draManagerState=v1" },
@@ -361,7 +361,7 @@ TEST(settings_that_a_left_state_is_compared_with) {
                 _cleanup_(sample_done) Sample s = machine("1.33.4");
                 s.config.kubelet.config = sample_json(&s, cases[i].file);
                 s.config.kubelet.flags = (char **)cases[i].flags;
-                s.options.foretell = true;      /* also of a value that kubelet refuses */
+                s.options.foretell = true;      /* include a value that kubelet refuses */
                 const char *id = cases[i].flags[1] && streq(cases[i].flags[1], "/data/kubelet") ? "forget-state:/data/kubelet" : "forget-state:" KUBELET_DIR;
                 const Action *a = plan_find(sample_plan(&s), id), *turn = plan_find(s.plan, "write-file:" KUBELET_TURN);
                 _free_ char *words = a ? strv_join(a->words, " ") : xstrdup("");
@@ -373,16 +373,12 @@ TEST(settings_that_a_left_state_is_compared_with) {
         ASSERT_TRUE(!strv_contains(plan_find(sample_plan(&s), "forget-state:" KUBELET_DIR)->words, "draManagerState=v1"));
 }
 
-/* ---- storage ---- */
-
-/* The rest of files of these sizes after mkfs.xfs 6.1 and mke2fs 1.47. Of a member it is mdadm's rule
- * (super1.c), not a measurement: 129 MiB at the start. */
-/* As kubelet 1.33.13 itself has it: tests/cluster/kernel.sh. */
-TEST(a_kernel_that_kubelet_does_not_start_on) {
-        static const struct { const char *settings, *flag, *values, *swap, *said; } cases[] = {      /* said NULL: not a word */
+/* kubelet 1.33.13 itself does the same in tests/cluster/kernel.sh. */
+TEST(kernel_settings_and_swap_that_stop_kubelet_are_warnings) {
+        static const struct { const char *settings, *flag, *values, *swap, *said; } cases[] = {      /* said NULL: no warning */
                 { "{}", NULL, "1 0 10 1 1000000 25000000", NULL, NULL },
-                { "{}", NULL, NULL, NULL, NULL },      /* as of a model */
-                { "{}", NULL, "1 0 10 1 - -", NULL, NULL },       /* what cannot be read is not told */
+                { "{}", NULL, NULL, NULL, NULL },      /* as for a model */
+                { "{}", NULL, "1 0 10 1 - -", NULL, NULL },       /* unreadable values give no warning */
                 { "{}", NULL, "0 0 0 1 1000000 25000000", NULL, "kernel-settings: kubelet does not start: protectKernelDefaults requires other kernel settings (vm.overcommit_memory is 0 "
                   "and not 1, kernel.panic is 0 and not 10); set them in a file in /etc/sysctl.d, or in spec.instance.sysctl" },
                 { "{\"protectKernelDefaults\": false}", NULL, "0 0 0 1 1000000 25000000", NULL, NULL },
@@ -413,7 +409,7 @@ TEST(a_kernel_that_kubelet_does_not_start_on) {
         }
 }
 
-TEST(a_setting_that_the_plan_makes_is_made_before_kubelet) {
+TEST(a_planned_kernel_setting_is_not_warned_about) {
         _cleanup_(sample_done) Sample s = sample_new();
         Variable set = { (char *)"kernel/panic", (char *)"10" };
         s.config.instance.sysctl = &set;
@@ -424,7 +420,11 @@ TEST(a_setting_that_the_plan_makes_is_made_before_kubelet) {
         kernel_done(&s.host.kernel_state);
 }
 
-TEST(sizes_of_file_systems) {
+/* ---- storage ---- */
+
+/* The space that mkfs.xfs 6.1 and mke2fs 1.47 leave of devices of these sizes. For a member it is the rule
+ * of mdadm (super1.c), not a measurement: 129 MiB at the start. */
+TEST(file_system_sizes_match_mkfs) {
         static const struct { uint64_t device, log; } xfs[] = {
                 { 1 * GIB, 64 }, { 60 * GIB, 64 }, { 300 * GIB, 150 }, { 900 * GIB, 450 }, { 1900 * GIB, 950 }, { 15360 * GIB, 2038 },
         };
@@ -456,12 +456,12 @@ static Sample with_disks(size_t n, StorageStrategy strategy) {
         return s;
 }
 
-TEST(storage_is_the_array) {
+TEST(ephemeral_storage_is_the_size_of_the_array) {
         static const struct { size_t disks; StorageStrategy strategy; Filesystem filesystem; const char *capacity; } cases[] = {
                 { 1, STORAGE_RAID0, FILESYSTEM_XFS, "1899072262144" },
                 { 4, STORAGE_RAID0, FILESYSTEM_XFS, "7597321093120" },
                 { 4, STORAGE_RAID10, FILESYSTEM_XFS, "3797873709056" },
-                { 4, STORAGE_MOUNT, FILESYSTEM_XFS, "85886742528" },    /* the root disk's, as it is */
+                { 4, STORAGE_MOUNT, FILESYSTEM_XFS, "85886742528" },    /* the root disk, as it is */
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = with_disks(cases[i].disks, cases[i].strategy);
@@ -472,7 +472,7 @@ TEST(storage_is_the_array) {
         }
 }
 
-TEST(storage_that_stays_on_the_root_disk) {
+TEST(ephemeral_storage_may_stay_on_the_root_disk) {
         _cleanup_(sample_done) Sample s = with_disks(2, STORAGE_RAID0);
         s.config.instance.storage.no_kubelet = true;
         sample_plan(&s);
@@ -480,7 +480,7 @@ TEST(storage_that_stays_on_the_root_disk) {
         ASSERT_STREQ(node_text(&s, "approximate", "ephemeral-storage"), "");
 }
 
-TEST(storage_that_nobody_knows) {
+TEST(unknown_ephemeral_storage_is_marked_as_unknown) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
         s.host.kubelet_bytes = 0;
         sample_plan(&s);
@@ -490,7 +490,7 @@ TEST(storage_that_nobody_knows) {
         ASSERT_CONTAINS(text, "ephemeral-storage    not known: ");
 }
 
-TEST(storage_that_is_not_reported) {
+TEST(without_capacity_isolation_storage_is_not_reported) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
         s.config.kubelet.config = sample_json(&s, "{'localStorageCapacityIsolation':false}");
         sample_plan(&s);
@@ -500,7 +500,7 @@ TEST(storage_that_is_not_reported) {
 
 /* ---- the Node ---- */
 
-TEST(labels_and_taints) {
+TEST(labels_and_taints_come_from_the_flags) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
         _strv_ char **flags = LIST("--node-labels=a=b,example.com/x=", "--node-labels c=d", "--register-with-taints=gpu=true:NoSchedule,old:NoExecute");
         s.config.kubelet.flags = flags;
@@ -513,7 +513,7 @@ TEST(labels_and_taints) {
         free(labels);
 }
 
-TEST(the_plan_is_the_same_plan) {
+TEST(the_disk_size_does_not_change_the_plan_id) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
         char id[sizeof s.plan->id];
         memcpy(id, sample_plan(&s)->id, sizeof id);
@@ -522,7 +522,7 @@ TEST(the_plan_is_the_same_plan) {
         ASSERT_STREQ(node_text(&s, "capacity", "ephemeral-storage"), "167747544Ki");
 }
 
-TEST(memory_of_a_model) {
+TEST(the_memory_of_a_model_is_approximate_or_unknown) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
         _strv_ char **assumed = LIST("hugePages", "memoryBytes");
         s.host.assumed = assumed;

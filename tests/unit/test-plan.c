@@ -9,7 +9,7 @@ static size_t position(const Plan *plan, const char *id) {
         FAIL("no action %s", id);
 }
 
-TEST(types_of_actions_and_their_names) {
+TEST(action_types_and_their_names_match) {
         for (int type = 0; type < _ACTION_MAX; type++)
                 ASSERT_EQ(action_type_from_string(action_type_to_string((ActionType)type)), type);
         ASSERT_TRUE(!action_type_to_string(_ACTION_INVALID));
@@ -60,21 +60,21 @@ TEST(one_process_at_a_time_works_on_the_devices) {
         }
         ASSERT_EQ(behind, 2);
         ASSERT_TRUE(strv_contains(kubelet_turn->after, turn->id));
-        ASSERT_EQ(turn->deadline_usec, (300 + 2 * 10) * USEC_PER_SEC);  /* it waits for as long as another may take */
+        ASSERT_EQ(turn->deadline_usec, (300 + 2 * 10) * USEC_PER_SEC);  /* it waits for as long as another process may take */
 }
 
-TEST(id_is_of_actions_and_files_alone) {
+TEST(the_plan_id_depends_on_actions_and_files_only) {
         _cleanup_(sample_done) Sample s = sample_new();
         _free_ char *first = xstrdup(sample_plan(&s)->id);
         ASSERT_EQ(strlen(first), 71);
         ASSERT_STREQ(sample_plan(&s)->id, first);
         s.host.kernel = (char[]){ "6.12.1" };           /* a fact that changes nothing */
         ASSERT_STREQ(sample_plan(&s)->id, first);
-        s.host.instance.ipv4 = (char[]){ "10.0.3.8" };  /* one that does */
+        s.host.instance.ipv4 = (char[]){ "10.0.3.8" };  /* a fact that changes the plan */
         ASSERT_TRUE(!streq(sample_plan(&s)->id, first));
 }
 
-TEST(inputs_change_for_the_unit_that_reads) {
+TEST(inputs_change_only_for_the_unit_that_reads_them) {
         _cleanup_(sample_done) Sample s = sample_new();
         sample_plan(&s);
         _free_ char *containerd = xstrdup(plan_find(s.plan, "start-unit:containerd.service")->unit.inputs),
@@ -94,7 +94,7 @@ TEST(inputs_change_for_the_unit_that_reads) {
         ASSERT_STREQ(plan_find(s.plan, "start-unit:kubelet.service")->unit.inputs, kubelet);
 }
 
-TEST(filter) {
+TEST(filters_drop_phases_and_other_daemons) {
         _cleanup_(sample_done) Sample s = sample_new();
         _free_ char *id = xstrdup(sample_plan(&s)->id);
         plan_filter(s.plan, (bool[_PHASE_MAX]){ [PHASE_CONFIG] = true }, NULL);
@@ -155,7 +155,7 @@ TEST(secrets_are_in_no_output) {
         json_decref(json);
 }
 
-/* A digest, or a digest of digests, tells who guesses a secret whether he is right. */
+/* A digest, or a digest of digests, would confirm a guess of the secret. */
 TEST(digests_of_secrets_are_in_no_output) {
         _cleanup_(sample_done) Sample s = sample_new();
         Variable v[] = { { (char[]){"PIN"}, (char[]){"4711"} } };
@@ -173,7 +173,7 @@ TEST(digests_of_secrets_are_in_no_output) {
         ASSERT_TRUE(!strstr(dump, digest) && !strstr(dump, start->unit.inputs));
         ASSERT_TRUE(!strstr(text, digest) && !strstr(text, start->unit.inputs));
         json_decref(json);
-        /* those of others are there */
+        /* digests without a secret are there */
         s.config.instance.n_environment = 0;
         sample_plan(&s);
         start = plan_find(s.plan, "start-unit:containerd.service");
@@ -183,7 +183,7 @@ TEST(digests_of_secrets_are_in_no_output) {
         json_decref(json);
 }
 
-TEST(json_has_the_contract_s_shape) {
+TEST(json_has_the_promised_keys) {
         _cleanup_(sample_done) Sample s = sample_new();
         sample_plan(&s);
         json_t *json = plan_to_json(s.plan), *a;
@@ -201,7 +201,7 @@ TEST(json_has_the_contract_s_shape) {
         json_decref(json);
 }
 
-TEST(text_tells_what_is_missing) {
+TEST(a_missing_runtime_and_an_unused_store_are_warnings) {
         _cleanup_(sample_done) Sample s = sample_new();
         PciDevice gpu = { .address = (char[]){ "0000:31:00.0" }, .vendor = 0x10de, .device = 0x27b8, .class = 0x030200 };
         Disk store = { .kind = DISK_INSTANCE_STORE };
@@ -242,7 +242,7 @@ TEST(a_second_bootstrapper_is_named_and_changes_nothing) {
         ASSERT_CONTAINS(s.plan->warnings.items[0].text, "systemctl disable nodeadm-config.service nodeadm-run.service");
 }
 
-TEST(an_ordinary_node_is_not_warned_about) {
+TEST(an_ordinary_node_has_no_warnings) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.host.type = NULL;             /* the table knows accelerated types only */
         sample_plan(&s);
@@ -256,7 +256,7 @@ TEST(an_ordinary_node_is_not_warned_about) {
         strv_free(s.host.assumed);
 }
 
-TEST(missing_facts_are_named) {
+TEST(missing_facts_are_errors) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.host.kubelet_version = NULL;
         s.host.instance.zone = NULL;
@@ -266,7 +266,7 @@ TEST(missing_facts_are_named) {
         ASSERT_TRUE(!s.plan);
 }
 
-TEST(outposts) {
+TEST(outposts_get_hosts_and_a_bootstrap_kubeconfig) {
         _cleanup_(sample_done) Sample s = sample_new();
         sample_plan(&s);
         ASSERT_TRUE(!plan_find(s.plan, "write-block:/etc/hosts"));
@@ -284,7 +284,7 @@ TEST(outposts) {
         ASSERT_ERROR(plan_make(&s.config, &s.host, &s.options, &(Plan *){ NULL }, &s.diag), EINVAL);
 }
 
-TEST(resolver) {
+TEST(name_servers_configure_and_restart_resolved) {
         _cleanup_(sample_done) Sample s = sample_new();
         sample_plan(&s);
         ASSERT_TRUE(!plan_find(s.plan, "restart-unit:systemd-resolved.service"));

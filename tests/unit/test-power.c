@@ -12,7 +12,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* In a fork, which alone gives up: the number of the first thing that is not as it should be. */
+/* Runs in a fork, so that only the child gives up its rights. Returns the number of the first failed
+ * check. */
 static int in_fork(int (*look)(void)) {
         int status = 0;
         pid_t child = fork();
@@ -63,7 +64,7 @@ static int look_at_filter(void) {
         return spawn_true() == EPERM ? 0 : 8;
 }
 
-TEST(without_programs) {
+TEST(the_filter_refuses_system_calls_and_programs) {
         if (TRANSLATED_BY(""))
                 SKIP("who translates instructions takes no filter of calls");
         ASSERT_EQ(in_fork(look_at_filter), 0);
@@ -74,7 +75,7 @@ static int look_at_programs(void) {
         return refuses(EPERM, unshare(CLONE_NEWUSER)) ? spawn_true() : 1;
 }
 
-TEST(with_programs) {
+TEST(the_filter_can_allow_programs) {
         if (TRANSLATED_BY(""))
                 SKIP("who translates instructions takes no filter of calls");
         ASSERT_EQ(in_fork(look_at_programs), 0);
