@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * nodestrap-prove while chrony sets the wall clock, early in a boot. Its own end, and the time that a hanging GPU has, stay where they were.
- * The program reads a wall clock that is off from that of the kernel, as if the latter was set afterwards. */
+ * nodestrap-prove while chrony sets the wall clock, early in a boot. Its own end, and the time that a
+ * hanging GPU has, must not move. The program reads a wall clock that differs from that of the kernel, as
+ * if the clock was set afterwards. */
 #include <time.h>
 
 static long set_by;     /* seconds */
@@ -22,7 +23,7 @@ int prove_main(int argc, char **argv);
 
 #include <sys/wait.h>
 
-/* Its lines. */
+/* The lines of the test. */
 static char *prove_with(const Root *root, const char *path, const char *script, long by, uint64_t *ret_took) {
         _free_ char *where = xasprintf("%s/cuda", path), *lines = xasprintf("%s/lines", path);
         char *argv[] = { (char *)"nodestrap-prove", (char *)"4", NULL }, *text = NULL;
@@ -48,7 +49,7 @@ static char *prove_with(const Root *root, const char *path, const char *script, 
 
 static const long steps[] = { 0, 3600, -3600, 50L * 365 * 86400 };
 
-TEST(a_step_of_the_wall_clock) {
+TEST(a_step_of_the_wall_clock_does_not_move_deadlines) {
         MACHINE(m, "gpus 2\n");
         _free_ char *library = beside_program("../fakes/libcuda.so.1");
         if (!dlopen(library, RTLD_NOW))
@@ -57,7 +58,7 @@ TEST(a_step_of_the_wall_clock) {
                 uint64_t took;
                 _free_ char *hangs = prove_with(m.root, m.path, "gpus 2\nmemory all 64\nsms 1\nhang cuLaunchKernel 1\n", steps[i], &took);
                 ASSERT_CONTAINS(hangs, "\"gpu\": \"0000:20:00.0\", \"error\": \"timeout\"");
-                if (!TRANSLATED_BY(""))         /* there the kernels take longer than the test has */
+                if (!TRANSLATED_BY(""))         /* translated kernels take longer than the test may */
                         ASSERT_CONTAINS(hangs, "\"gpu\": \"0000:10:00.0\", \"done\": true");
                 if (took < USEC_PER_SEC)
                         FAIL("the clock is set by %ld s: the hanging GPU had %llu us", steps[i], (unsigned long long)took);

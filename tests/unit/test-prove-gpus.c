@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * nodestrap-prove on a libcuda that executes its PTX (tests/fakes/libcuda.c), with a fault each, and the verdict of its lines. */
+ * nodestrap-prove on a libcuda that executes its PTX (tests/fakes/libcuda.c), with one fault each, and the
+ * verdict on its lines. */
 #include "health/health.h"
 
 #include "base/run.h"
@@ -49,7 +50,7 @@ static Run prove_with(const char *script, const char *seconds) {
         libraries = xasprintf("%s/../fakes", folder);
         setenv("LD_LIBRARY_PATH", libraries, 1);
         setenv("FAKE_CUDA", path, 1);
-        setenv("CUDA_VISIBLE_DEVICES", "none", 1);      /* of the caller */
+        setenv("CUDA_VISIBLE_DEVICES", "none", 1);      /* set by the caller */
         char *argv[] = { program, (char *)seconds, NULL };
         ASSERT_OK(child_run(argv, 60 * USEC_PER_SEC, 1 << 20, &c));
         unsetenv("LD_LIBRARY_PATH");
@@ -67,8 +68,9 @@ static Run prove_with(const char *script, const char *seconds) {
                 FAIL("%s: \"%s\", want \"%s\"\n# %s", script, _r.words, wanted, _r.text);                       \
         ASSERT_CONTAINS(_r.sentence, says); })
 
-/* Every second time the times are wrong by up to 10 %. RUNS: tests/exhaustive/prove-gpus.sh has a thousand. */
-TEST(gpus_that_are_well) {
+/* Every second run has times that are wrong by up to 10 %. RUNS is the number of runs:
+ * tests/exhaustive/prove-gpus.sh has a thousand. */
+TEST(good_gpus_have_no_findings) {
         int runs = atoi(getenv("RUNS") ?: "2");
         for (int i = 0; i < runs; i++) {
                 _free_ char *script = i % 2 == 0 ? xasprintf("noise 10 %d\n", i + 1) : xstrdup("");
@@ -81,9 +83,9 @@ TEST(gpus_that_are_well) {
         }
 }
 
-TEST(memory) {
+TEST(memory_faults_and_used_memory_are_found) {
         PROVED("stuck 2 0x4000 4 1\n", "2 memory-wrong!", "wrong bits 0x0000000000000010");
-        PROVED("stuck 2 0x4000 4 1\n", "2 memory-wrong!", "1 of ");    /* not once for each pass */
+        PROVED("stuck 2 0x4000 4 1\n", "2 memory-wrong!", "1 of ");    /* counted once, not in each pass */
         PROVED("stuck 2 0x4003 7 0\n", "2 memory-wrong!", "wrong bits 0x0000000080000000");
         PROVED("flip 1 0x4000 0 2x\n", "1 memory-wrong!", "1 of ");
         PROVED("alias 3 0x4100 0x4200\n", "3 memory-wrong!", "words of its memory were wrong");
@@ -92,19 +94,19 @@ TEST(memory) {
         PROVED("used 1 96\n", "1 prove-no-memory", "CUDA_ERROR_OUT_OF_MEMORY");
 }
 
-TEST(arithmetic) {
+TEST(wrong_arithmetic_is_found) {
         PROVED("wrong-sm 2 0\n", "2 compute-wrong!", "warps multiplied");
         PROVED("sums backward\n", "", "");      /* the sums are exact in any order */
 }
 
-TEST(speed) {
+TEST(slow_memory_host_and_links_are_found) {
         PROVED("speed memory 1000 1\n", "1 slow-memory", "below 80 %");
         PROVED("speed host 20 3\n", "3 slow-host; 3 slow-host", "below 60 %");
         PROVED("speed peer 100 1 3\n", "1 slow-link", "GPU 1 \xe2\x86\x94 GPU 3");
         PROVED("no-peer 0 2\n", "", "");        /* nothing connects them */
 }
 
-TEST(errors) {
+TEST(cuda_errors_become_findings) {
         PROVED("error cuInit 100\n", "- prove-failed!", "CUDA_ERROR_NO_DEVICE (100)");
         PROVED("error cuDeviceGet 101 2\n", "- prove-failed!", "cuDeviceGet: CUDA_ERROR_INVALID_DEVICE (101)");
         PROVED("error cuModuleLoadDataEx 2 1\n", "1 prove-no-memory", "cuModuleLoadDataEx");
@@ -123,7 +125,7 @@ static bool says(const Run *r, const char *word) {
 }
 
 /* Each GPU hangs in another call. */
-TEST(hangs) {
+TEST(a_hanging_call_is_a_timeout_of_its_gpu) {
         _cleanup_(run_done) Run each = prove_with("hang cuLaunchKernel 0\nhang cuCtxCreate 1\nhang cuMemcpyDtoHAsync 2\nendless kernel 3\n", "3");
         ASSERT_STREQ(each.words, "0 prove-timeout!; 1 prove-timeout!; 2 prove-timeout!; 3 prove-timeout!");
         ASSERT_TRUE(says(&each, "cuLaunchKernel") && says(&each, "cuCtxCreate_v2") && says(&each, "cuMemcpyDtoHAsync_v2"));
@@ -132,7 +134,7 @@ TEST(hangs) {
         ASSERT_STREQ(all.words, "- prove-timeout!");
 }
 
-TEST(the_others_end_their_tests) {
+TEST(other_gpus_end_their_tests_while_one_hangs) {
         _cleanup_(run_done) Run one = prove_with("hang cuLaunchKernel 1\n", "6");
         ASSERT_STREQ(one.words, "1 prove-timeout!");
         ASSERT_CONTAINS(one.sentence, "cuLaunchKernel: timeout");

@@ -36,7 +36,7 @@ static double noisy(const Eight *n, double rate) {
         return n->noise > 0 ? rate / (1 + ((double)(state % 2001) - 1000) / 1000 * n->noise / 100) : rate;
 }
 
-/* All lines, but for those of tests that the fault leaves out: bits of 1 << GPU. */
+/* All lines, without the tests of some GPUs: bits of 1 << GPU. */
 static void node_write(Eight *n, unsigned without) {
         text_add(&n->text, "{\"cuda\": 13000, \"gpus\": 8}\n");
         for (int i = 0; i < GPUS; i++) {
@@ -62,7 +62,7 @@ static void node_end(Eight *n) {
         text_add(&n->text, "{\"done\": true}\n");
 }
 
-/* "3 memory-wrong!": the GPU, or - for none, and ! behind a failure, ? behind what never is one */
+/* "3 memory-wrong!": the GPU, or - for none; ! marks a failure, and ? a finding that never is one */
 static char *words_of(const Findings *f) {
         Text t = {};
         for (size_t i = 0; i < f->n; i++) {
@@ -83,7 +83,7 @@ static json_t *judge(const char *text, unsigned bandwidth, Findings *f) {
         _free_ char *_words = words_of(&_f);                                                                                    \
         ASSERT_STREQ(_words, wanted);                                                                                           \
         ASSERT_CONTAINS(_f.n > 0 ? _f.items[0].text : "", sentence); })
-/* A line more, before the last ones. */
+/* One more line, before the last ones. */
 #define SAYS(line, wanted, sentence) ({                                                                                         \
         Eight _n = node_new();                                                                                                   \
         node_write(&_n, 0);                                                                                                     \
@@ -93,7 +93,7 @@ static json_t *judge(const char *text, unsigned bandwidth, Findings *f) {
         text_done(&_n.text); })
 #define THIRD "{\"gpu\": \"0000:40:00.0\", "
 
-TEST(a_node_that_is_well) {
+TEST(a_good_node_has_figures_and_no_findings) {
         _cleanup_(findings_done) Findings f = {};
         Eight n = node_new();
         node_write(&n, 0);
@@ -111,7 +111,7 @@ TEST(a_node_that_is_well) {
         text_done(&n.text);
 }
 
-TEST(noise_is_no_finding) {
+TEST(noise_of_10_percent_is_not_a_finding) {
         for (int i = 0; i < 1000; i++) {
                 Eight n = node_new();
                 n.noise = 10;
@@ -122,7 +122,7 @@ TEST(noise_is_no_finding) {
         }
 }
 
-TEST(wrong_results) {
+TEST(wrong_results_become_findings) {
         SAYS(THIRD "\"test\": \"memory\", \"words\": 1000, \"wrong\": 2, \"first\": \"0x8000\", \"mask\": \"0x0000000000000010\", \"bytesPerSecond\": 3000000000000}",
              "3 memory-wrong!", "2 of 1000 words of its memory were wrong, the first at offset 0x8000, wrong bits 0x0000000000000010");
         SAYS(THIRD "\"test\": \"product\", \"warps\": 4224, \"wrong\": 1, \"first\": 17}", "3 compute-wrong!", "1 of 4224 warps");
@@ -130,7 +130,7 @@ TEST(wrong_results) {
              "3 memory-wrong!", "wrong after a copy from GPU 5 (0000:60:00.0), the first at");
 }
 
-TEST(errors_of_cuda) {
+TEST(cuda_errors_become_findings) {
         SAYS(THIRD "\"error\": \"timeout\", \"code\": 0, \"call\": \"cuLaunchKernel\"}", "3 prove-timeout!", "cuLaunchKernel: timeout (0): the call does not return");
         SAYS(THIRD "\"error\": \"CUDA_ERROR_ILLEGAL_ADDRESS\", \"code\": 700, \"call\": \"cuCtxSynchronize\"}", "3 prove-failed!", "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
         SAYS(THIRD "\"error\": \"CUDA_ERROR_UNSUPPORTED_PTX_VERSION\", \"code\": 222, \"call\": \"cuModuleLoadDataEx\"}", "3 prove-ptx", "too old");
@@ -145,7 +145,7 @@ TEST(errors_of_cuda) {
         JUDGED("{\"error\": \"CUDA_ERROR_SYSTEM_NOT_READY\", \"code\": 802, \"call\": \"cuInit\"}\n{\"done\": true}\n", "- prove-failed!", "CUDA_ERROR_SYSTEM_NOT_READY (802)");
 }
 
-TEST(an_end_before_the_end) {
+TEST(a_test_that_ends_early_is_a_finding) {
         Eight n = node_new();
         node_write(&n, 1 << 3);
         JUDGED(n.text.data, "- prove-failed!", "ended early (its last line is missing)");
@@ -159,7 +159,7 @@ TEST(an_end_before_the_end) {
         text_done(&n.text);
 }
 
-TEST(slow_parts) {
+TEST(slow_memory_host_and_links_are_found) {
         Eight n = node_new();
         n.memory[2] = 2300e9;
         n.host[4] = 27e9;
@@ -167,7 +167,7 @@ TEST(slow_parts) {
         node_write(&n, 0);
         node_end(&n);
         JUDGED(n.text.data, "2 slow-memory; 3 slow-link; 4 slow-host; 4 slow-host", "2300 GB/s, which is below 80 % of the median of all GPUs here (3000 GB/s)");
-        /* alone it is as fast as the others */
+        /* in a copy that runs alone, the link is as fast as the others */
         text_add(&n.text, "{\"gpu\": \"0000:60:00.0\", \"test\": \"link\", \"from\": \"0000:40:00.0\", \"bytesPerSecond\": 385000000000}\n");
         JUDGED(n.text.data, "2 slow-memory; 4 slow-host; 4 slow-host", "");
         text_done(&n.text);
@@ -180,7 +180,7 @@ TEST(slow_parts) {
         text_done(&n.text);
 }
 
-TEST(a_gpu_that_is_slow_to_all) {
+TEST(a_gpu_with_slow_links_to_all_is_one_finding) {
         Eight n = node_new();
         for (int i = 0; i < GPUS; i++)
                 n.link[3][i] = n.link[i][3] = i == 3 ? 0 : 100e9;
@@ -190,8 +190,8 @@ TEST(a_gpu_that_is_slow_to_all) {
         text_done(&n.text);
 }
 
-/* All are equally slow, so only the data sheet tells. */
-TEST(a_node_that_is_slow) {
+/* All are equally slow, so only the data sheet shows it. */
+TEST(an_equally_slow_node_is_found_by_the_data_sheet) {
         Eight n = node_new();
         for (int i = 0; i < GPUS; i++)
                 n.memory[i] = 1900e9;
@@ -255,7 +255,7 @@ static unsigned runs(const Machine *m) {
         return n;
 }
 
-TEST(once_in_a_boot) {
+TEST(the_test_runs_once_in_a_boot) {
         STEP(m, "", "cp $LINES prove");
         ASSERT_EQ(prove_work(&m.work), 1);
         ASSERT_EQ(m.work.warnings.n, 0);
@@ -267,7 +267,7 @@ TEST(once_in_a_boot) {
         ASSERT_EQ(runs(&m), 1);
 }
 
-TEST(what_warns_and_what_fails) {
+TEST(missing_memory_warns_or_fails_by_policy) {
         STEP(m, "", "sed 's/\"done\": true, *//; s/\"capability\": 90/\"error\": \"CUDA_ERROR_OUT_OF_MEMORY\", \"code\": 2, \"call\": \"cuMemAlloc_v2\"/' $LINES >prove");
         ASSERT_EQ(prove_work(&m.work), 1);
         ASSERT_EQ(m.work.warnings.n, 2);
@@ -278,22 +278,22 @@ TEST(what_warns_and_what_fails) {
         ASSERT_EQ(json_array_size(json_object_get(json_object_get(m.work.found, "prove"), "findings")), 2);
 }
 
-TEST(unsupported_fails_nowhere) {
+TEST(an_unsupported_gpu_only_warns) {
         STEP(m, "", "sed 's/\"capability\": 90/\"capability\": 75/' $LINES >prove");
         m.action.lenient = false;
         ASSERT_EQ(prove_work(&m.work), 1);
         ASSERT_STREQ(m.work.warnings.items[0].code, "prove-unsupported");
 }
 
-TEST(a_wrong_word_fails) {
+TEST(a_wrong_word_fails_and_is_tested_again) {
         STEP(m, "", "sed 's/\"wrong\": 0/\"wrong\": 1, \"first\": \"0x40\", \"mask\": \"0x0000000000000001\"/' $LINES >prove");
         ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "GPU 0 (0000:10:00.0): 1 of 1000 words of its memory were wrong, the first at offset 0x40");
         ASSERT_CONTAINS(m.work.text, " (and 1 more)");
-        ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "1 of 1000 words");     /* and is tested again */
+        ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "1 of 1000 words");     /* tested again */
         ASSERT_EQ(runs(&m), 2);
 }
 
-TEST(counters_that_grow) {
+TEST(error_counters_that_grow_are_a_failure) {
         STEP(m, "ecc 0 7\n", "cp $LINES prove; echo 'ecc 0 9' >>$FAKE_NVML");
         ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "GPU 0 (0000:10:00.0): 2 uncorrectable memory errors during the test");
         machine_says(&m, "gpus 2\nrecoveries 1 5\n");
@@ -305,16 +305,16 @@ TEST(counters_that_grow) {
         machine_says(&m, "gpus 2\nrows 1 failed\necc 1 3\n");
         step(&m, "cp $LINES prove");
         machine_clear(&m);
-        ASSERT_EQ(prove_work(&m.work), 1);      /* an old one is for check-health */
+        ASSERT_EQ(prove_work(&m.work), 1);      /* old errors are left to check-health */
 }
 
-TEST(a_gpu_that_leaves_the_bus) {
+TEST(a_gpu_that_leaves_the_bus_is_a_failure) {
         STEP(m, "", "cp $LINES prove; echo 'error nvmlDeviceGetHandleByIndex 15 1' >>$FAKE_NVML");
         ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "a GPU fell off the PCI bus during its test");
         ASSERT_STREQ(m.work.warnings.items[0].code, "off-the-bus");
 }
 
-TEST(mig_is_on) {
+TEST(mig_mode_prevents_the_test_with_a_warning) {
         STEP(m, "", "cp $LINES prove");
         write_file(m.state, "mig 1 1 1\n");
         ASSERT_EQ(prove_work(&m.work), 0);
@@ -322,14 +322,14 @@ TEST(mig_is_on) {
         ASSERT_CONTAINS(m.work.warnings.items[0].text, "GPU 1 (0000:20:00.0): it is in MIG mode");
 }
 
-TEST(kubelet_may_run) {
+TEST(the_test_does_not_run_if_kubelet_may_run) {
         STEP(m, "", "cp $LINES prove");
         ASSERT_TRUE(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644) >= 0);
         ASSERT_EQ(prove_work(&m.work), 0);
         ASSERT_STREQ(m.work.warnings.items[0].code, "prove-in-use");
 }
 
-TEST(a_helper_that_crashes) {
+TEST(a_crashed_helper_is_a_failure) {
         STEP(m, "", "head -n 2 $LINES >prove; exit 1");
         _free_ char *result = xasprintf("%s/result", m.path);
         write_file(result, "oom-kill\n");
@@ -339,9 +339,9 @@ TEST(a_helper_that_crashes) {
         ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "nodestrap-prove@60.service does not start: Failed to start");
 }
 
-/* The real helper, killed at one of its calls of CUDA after the other. EACH: at every so many;
- * tests/exhaustive/prove-gpus.sh takes all of them. */
-TEST(a_helper_that_is_killed) {
+/* The real helper dies at one CUDA call after the other. EACH is the distance between them;
+ * tests/exhaustive/prove-gpus.sh takes all calls. */
+TEST(a_helper_killed_at_any_call_is_a_failure) {
         _free_ char *program = beside_program("../../nodestrap-prove"), *libraries = beside_program("../fakes");
         _free_ char *start = xasprintf("FAKE_CUDA=../../cuda LD_LIBRARY_PATH=%s %s 60 >prove || { echo signal >../../result; exit 1; }", libraries, program);
         int each = atoi(getenv("EACH") ?: "61");
@@ -360,14 +360,14 @@ TEST(a_helper_that_is_killed) {
         }
 }
 
-TEST(a_helper_that_hangs) {
+TEST(a_hanging_helper_is_a_failure) {
         STEP(m, "", "head -n 2 $LINES >prove; echo activating >../../active; exec sleep 100");
         m.work.deadline_usec = now_usec() + 11 * USEC_PER_SEC;
         ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "ended early (it did not end in time)");
         ASSERT_EQ(m.work.warnings.n, 1);
 }
 
-TEST(one_of_a_killed_process) {
+TEST(a_helper_of_a_killed_run_is_killed_first) {
         STEP(m, "", "cp $LINES prove");
         _free_ char *active = xasprintf("%s/active", m.path), *ran = NULL;
         write_file(active, "activating\n");
@@ -378,7 +378,7 @@ TEST(one_of_a_killed_process) {
         ASSERT_CONTAINS(ran, "kill --signal=KILL nodestrap-prove@60.service");
 }
 
-TEST(one_that_cannot_die) {
+TEST(a_helper_that_survives_sigkill_blocks_the_test) {
         STEP(m, "", "head -n 2 $LINES >prove; echo activating >../../active; exec sleep 100");
         _free_ char *immortal = xasprintf("%s/immortal", m.path);
         write_file(immortal, "");

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-TEST(names_repositories) {
+TEST(image_names_give_full_repositories) {
         static const char *const names[][2] = {
                 { "nginx", "docker.io/library/nginx" },
                 { "nginx:1.27", "docker.io/library/nginx" },
@@ -24,8 +24,8 @@ TEST(names_repositories) {
         }
 }
 
-/* Also those of kubelet (pkg/credentialprovider/keyring_test.go): a part matches a part. */
-TEST(matches_as_kubelet) {
+/* Cases of kubelet (pkg/credentialprovider/keyring_test.go) are among them: a part matches a part. */
+TEST(patterns_match_as_in_kubelet) {
         static const struct { const char *pattern, *repository; bool good; } rows[] = {
                 { "*.dkr.ecr.*.amazonaws.com", "123.dkr.ecr.us-west-2.amazonaws.com/a/b", true },
                 { "*.dkr.ecr.*.amazonaws.com", "123.dkr.ecr.cn-north-1.amazonaws.com.cn/a", false },
@@ -51,7 +51,7 @@ TEST(matches_as_kubelet) {
 #define V1 "credentialprovider.kubelet.k8s.io/v1"
 #define ANSWER(auth) "{\"kind\": \"CredentialProviderResponse\", \"apiVersion\": \"" V1 "\", \"auth\": " auth "}"
 
-TEST(reads_logins) {
+TEST(logins_are_read_from_provider_answers) {
         static const struct { const char *answer; int r; const char *password; } rows[] = {
                 { ANSWER("{\"*.dkr.ecr.*.amazonaws.com\": {\"username\": \"AWS\", \"password\": \"one\"}}"), 1, "one" },
                 { ANSWER("{\"*.dkr.ecr.*.amazonaws.com\": {\"username\": \"AWS\", \"password\": \"one\"}, "
@@ -76,7 +76,7 @@ TEST(reads_logins) {
         }
 }
 
-TEST(writes_frames) {
+TEST(cri_requests_are_encoded) {
         _cleanup_(text_done) Text status = {}, pull = {}, login = {};
         cri_ask_status(&status, "a:1");
         ASSERT_TRUE(status.size == 12 && memcmp(status.data, "\0\0\0\0\7\12\5\12\3a:1", 12) == 0);
@@ -96,7 +96,7 @@ static int look(const void *frame, size_t size, uint64_t *ret) {
         return cri_image_status(frame, size, ret);
 }
 
-TEST(reads_images) {
+TEST(cri_image_status_is_decoded) {
         uint64_t bytes = 7;
         ASSERT_TRUE(look("\0\0\0\0\0", 5, &bytes) == 0);
         ASSERT_TRUE(look("\0\0\0\0\2\12\0", 7, &bytes) == 1 && bytes == 0);
@@ -104,14 +104,14 @@ TEST(reads_images) {
         /* fields of other types, and an unknown one behind them */
         ASSERT_TRUE(look("\0\0\0\0\26\12\4\12\0\40\5\20\1\31........\55....", 27, &bytes) == 1 && bytes == 5);
         ASSERT_TRUE(look("\1\0\0\0\2\12\0", 7, &bytes) == -EBADMSG);         /* compressed */
-        ASSERT_TRUE(look("\0\0\0\0\3\12\0", 7, &bytes) == -EBADMSG);         /* longer than it is */
+        ASSERT_TRUE(look("\0\0\0\0\3\12\0", 7, &bytes) == -EBADMSG);         /* longer than the frame */
         ASSERT_TRUE(look("\0\0\0\0\2\12\5", 7, &bytes) == -EBADMSG);
-        ASSERT_TRUE(look("\0\0\0\0\2\13\0", 7, &bytes) == -EBADMSG);         /* a type that is none */
+        ASSERT_TRUE(look("\0\0\0\0\2\13\0", 7, &bytes) == -EBADMSG);         /* an invalid type */
         ASSERT_TRUE(look("\0\0\0\0\1\12", 6, &bytes) == -EBADMSG);
         ASSERT_TRUE(look("", 0, &bytes) == -EBADMSG && bytes == 5);
 }
 
-TEST(reads_trailers) {
+TEST(grpc_trailers_are_read) {
         static const char *const lines[] = { "grpc-status: 2\r\n", "grpc-message: no space%0aleft%20\r\n", "content-type: x\r\n", "\r\n" };
         _cleanup_(cri_reply_done) CriReply r = { .status = -1 };
         for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
@@ -122,7 +122,7 @@ TEST(reads_trailers) {
         ASSERT_TRUE(r.status == -1);
 }
 
-TEST(hides_secrets) {
+TEST(secrets_are_hidden_in_messages) {
         Login login = { (char *)"AWS", (char *)"eyJwYXlsb2FkIjoi" };
         _free_ char *text = told("Get \"https://x.s3.amazonaws.com/a?X-Amz-Security-Token=abcdefghijklmnop&X-Amz-Signature=0123\"\nwith eyJwYXlsb2FkIjoi", &login);
         ASSERT_TRUE(!strstr(text, "abcdefghijklmnop") && !strstr(text, "eyJwYXlsb2FkIjoi") && !strchr(text, '\n'));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows of the list of nodestrap-read-ahead, their patterns and conditions, and how many pieces are under way on what kind of disk. See
- * tests/check/read-ahead.sh for what it reads. */
+ * Rows of the list of nodestrap-read-ahead, their patterns and conditions, and the number of pieces under
+ * way on each kind of disk. tests/check/read-ahead.sh has the files that it reads. */
 int read_ahead(int argc, char **argv);
 #define main read_ahead
 #include "../../src/readahead/main.c"   // NOLINT(bugprone-suspicious-include): its own functions
@@ -18,7 +18,7 @@ static void assert_rows(const char *text, const char *want) {
         ASSERT_STREQ(all.data ?: "", want);
 }
 
-TEST(reads_rows) {
+TEST(rows_are_read_with_condition_and_path) {
         assert_rows("", "");
         assert_rows("# all\n\n  \n", "");
         assert_rows("always /usr/bin/kubelet", "1:always:/usr/bin/kubelet;");
@@ -31,14 +31,14 @@ static void assert_pattern(const char *path, const char *want) {
         ASSERT_STREQ(pattern, want);
 }
 
-TEST(makes_patterns) {
+TEST(placeholders_in_paths_are_replaced) {
         assert_pattern("/a/b.so", "/a/b.so");
         assert_pattern("/lib/modules/%v/x.ko", "/lib/modules/6.1.0-1/x.ko");
         assert_pattern("%l/libz.so.*", "/usr/{lib64,lib/*-linux-gnu}/libz.so.*");
         assert_pattern("/a%b%", "/a%b%");
 }
 
-TEST(judges_conditions) {
+TEST(conditions_are_judged_by_hardware) {
         static const struct { const char *files, *condition; int want; } cases[] = {
                 { "", "always", 1 },
                 { "", "", -EINVAL },
@@ -59,8 +59,8 @@ TEST(judges_conditions) {
         }
 }
 
-/* A word that the program does not know would be ignored at boot. */
-TEST(knows_the_list) {
+/* The program would ignore a word at boot that it does not know. */
+TEST(every_row_of_the_list_is_valid) {
         _cleanup_(root_freep) Root *here = NULL;
         _free_ char *text = NULL;
         ListRow row = {};
@@ -85,7 +85,7 @@ static unsigned depth_on(uint64_t latency, uint64_t rate, size_t pieces) {
         return d.depth;
 }
 
-TEST(keeps_the_queue_short) {
+TEST(the_queue_depth_follows_the_disk) {
         for (size_t n = 100; n < 120; n++) {
                 ASSERT_EQ(depth_on(10 * USEC_PER_MSEC, 0, n), DEPTH_MAX);       /* bound by latency alone */
                 ASSERT_EQ(depth_on(100 * USEC_PER_MSEC, 0, n), DEPTH_MAX);
@@ -95,8 +95,8 @@ TEST(keeps_the_queue_short) {
         }
 }
 
-/* Two pieces that were asked for at 1 s, on a disk whose last one took 40 ms, and alone 6 ms. */
-TEST(looks_when_a_piece_is_due) {
+/* Two pieces, requested at 1 s, on a disk whose last piece took 40 ms, and 6 ms alone. */
+TEST(the_pause_ends_when_a_piece_is_due) {
         Reader r = { .n = 2,
                      .disk = { .depth = 2, .base_usec = 6000, .last_usec = 40000 },
                      .pieces = { { .since_usec = USEC_PER_SEC } } };
@@ -111,7 +111,7 @@ TEST(looks_when_a_piece_is_due) {
         ASSERT_EQ(pause_usec(&r, USEC_PER_SEC), TICK_MAX);
 }
 
-TEST(heeds_no_short_piece) {
+TEST(a_short_piece_does_not_change_the_depth) {
         Disk d = { .piece = PIECE_MAX, .depth = 7, .base_usec = 1000 };
         depth_fit(&d, &(Piece){ .size = 4096 }, USEC_PER_SEC);
         ASSERT_EQ(d.depth, 7);

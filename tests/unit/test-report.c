@@ -124,7 +124,7 @@ static const char *word(json_t *object, const char *key) {
         return json_string_value(json_object_get(object, key));
 }
 
-TEST(all_went_well) {
+TEST(a_successful_run_is_ok) {
         BOX(b);
         b.items[0].outcome = OUTCOME_UNCHANGED;
         b.report.phases = "config,devices,run";
@@ -142,7 +142,7 @@ TEST(all_went_well) {
         json_decref(status);
 }
 
-TEST(nothing_changed_is_said) {
+TEST(the_message_says_that_nothing_changed) {
         BOX(b);
         for (size_t i = 0; i < 4; i++)
                 b.items[i].outcome = OUTCOME_UNCHANGED;
@@ -172,7 +172,7 @@ TEST(the_first_failure_in_time_is_the_root_cause) {
         json_decref(status);
 }
 
-TEST(an_error_before_any_plan) {
+TEST(an_error_before_the_plan_has_its_step_and_position) {
         BOX(b);
         b.report.plan = NULL;
         b.report.results = NULL;
@@ -185,7 +185,7 @@ TEST(an_error_before_any_plan) {
         ASSERT_CONTAINS(shown, "failed (11 EINVALID) at validate in the run phase:");
 }
 
-TEST(both_phases_of_a_boot_are_kept_and_a_failure_of_the_first_stays) {
+TEST(status_keeps_both_phases_and_a_failure_of_the_first) {
         BOX(b);
         b.report.phases = "config";
         (void)diag_error(&b.diag, -EIO, CAUSE_IMDS, "no answer");
@@ -193,10 +193,10 @@ TEST(both_phases_of_a_boot_are_kept_and_a_failure_of_the_first_stays) {
         diag_done(&b.diag);
         b.report.phases = "run";
         free(captured(&b, STDERR_FILENO, do_write));
-        ASSERT_EQ(last_exit, 0);                                /* of this process */
+        ASSERT_EQ(last_exit, 0);                                /* the exit status of this process */
         json_t *status = status_of(&b);
         ASSERT_EQ(json_object_size(json_object_get(status, "runs")), 2);
-        ASSERT_STREQ(word(status, "verdict"), "failed");        /* of the boot */
+        ASSERT_STREQ(word(status, "verdict"), "failed");        /* the verdict of the boot */
         ASSERT_STREQ(word(status, "code"), "EIMDS");
         json_decref(status);
         b.report.phases = "config";
@@ -204,7 +204,7 @@ TEST(both_phases_of_a_boot_are_kept_and_a_failure_of_the_first_stays) {
         status = status_of(&b);
         ASSERT_STREQ(word(status, "verdict"), "unfinished");    /* no run has done the devices */
         json_decref(status);
-        b.report.phases = "config,devices,run";                 /* by hand, everything at once: takes the place of both */
+        b.report.phases = "config,devices,run";                 /* all phases at once, by hand: this run replaces both */
         free(captured(&b, STDERR_FILENO, do_write));
         status = status_of(&b);
         ASSERT_EQ(json_object_size(json_object_get(status, "runs")), 1);
@@ -235,23 +235,23 @@ static void assert_boot(const Box *b, const char *runs, const char *verdict) {
         ASSERT_STREQ(word(status, "verdict"), verdict);
 }
 
-TEST(each_phase_is_what_its_last_run_says) {
+TEST(the_last_run_of_a_phase_decides_its_verdict) {
         BOX(b);
         write_phases(&b, "config");
         fail_phase(&b, 1, PHASE_DEVICES);
         write_phases(&b, "devices");
         assert_boot(&b, "config devices", "failed");
         b.items[1].outcome = OUTCOME_DONE;
-        write_phases(&b, "devices,run");                        /* a user script has mended it */
+        write_phases(&b, "devices,run");                        /* a user script has repaired it */
         assert_boot(&b, "config devices devices,run", "ok");
         fail_phase(&b, 2, PHASE_RUN);
         write_phases(&b, "devices,run");
         b.items[2].outcome = OUTCOME_DONE;
-        write_phases(&b, "devices");                            /* once more by hand says nothing of the run phase */
+        write_phases(&b, "devices");                            /* one more run by hand does not change the run phase */
         assert_boot(&b, "config devices,run devices", "failed");
         write_phases(&b, "run");
         assert_boot(&b, "config devices,run devices run", "ok");
-        b.report.results = NULL;                                /* none came to its actions */
+        b.report.results = NULL;                                /* the run failed before its first action */
         (void)diag_error(&b.diag, -EIO, CAUSE_IMDS, "no answer");
         write_phases(&b, "devices,run");
         assert_boot(&b, "config devices devices,run", "failed");
@@ -261,7 +261,7 @@ TEST(each_phase_is_what_its_last_run_says) {
         assert_boot(&b, "config,devices,run", "ok");
 }
 
-TEST(what_is_wrong_with_disks_is_told_of_the_run_phase) {
+TEST(disk_and_configuration_errors_belong_to_the_run_phase) {
         BOX(b);
         write_phases(&b, "devices");
         b.report.results = NULL;
@@ -287,7 +287,7 @@ TEST(what_is_wrong_with_disks_is_told_of_the_run_phase) {
         diag_done(&b.diag);
 }
 
-TEST(a_step_of_two_phases_is_counted_once) {
+TEST(a_step_that_ran_twice_is_counted_once) {
         BOX(b);
         write_phases(&b, "devices");
         for (size_t i = 0; i < 4; i++)
@@ -302,8 +302,8 @@ TEST(a_step_of_two_phases_is_counted_once) {
         ASSERT_CONTAINS(all, "nodestrap_action_duration_seconds{phase=\"devices,run\",action=\"write-file:/etc/a\"}");
 }
 
-/* As many processes as write their part at once, all parts are there. */
-TEST(no_part_is_lost) {
+/* If several processes write their parts at once, all parts are there. */
+TEST(parallel_writers_lose_no_part_of_the_status) {
         static const char *const phases[] = { "config", "devices", "run" };
         BOX(b);
         pid_t children[ARRAY_SIZE(phases)];
@@ -324,7 +324,7 @@ TEST(no_part_is_lost) {
         ASSERT_EQ(json_object_size(json_object_get(status, "runs")), ARRAY_SIZE(phases));
 }
 
-TEST(another_boot_begins_anew) {
+TEST(another_boot_starts_a_new_status) {
         BOX(b);
         b.report.phases = "config";
         free(captured(&b, STDERR_FILENO, do_write));
@@ -348,8 +348,8 @@ TEST(a_broken_status_is_replaced) {
         }
 }
 
-/* A person went back to this version between two phases of a boot: the rule of status.h. */
-TEST(a_newer_status_is_read_by_its_members) {
+/* A downgrade to this version between two phases of a boot: the rule of status.h. */
+TEST(a_status_of_a_newer_version_keeps_its_members) {
         static const char newer[] = "{\"version\": 99, \"bootId\": \"boot-one\", \"weather\": \"fine\", \"runs\": {\"config\": {\"verdict\": \"failed\", "
                                     "\"code\": \"EMOON\", \"exit\": 99, \"phase\": \"config\", \"moon\": {\"full\": true}, \"actions\": [{\"id\": \"x\", \"outcome\": \"eclipsed\"}]}}}";
         BOX(b);
@@ -359,12 +359,12 @@ TEST(a_newer_status_is_read_by_its_members) {
         _cleanup_(json_decrefp) json_t *status = status_of(&b);
         json_t *config = json_object_get(json_object_get(status, "runs"), "config");
         ASSERT_TRUE(json_is_true(json_object_get(json_object_get(config, "moon"), "full")));
-        ASSERT_STREQ(word(status, "code"), "EMOON");            /* its failure is not lost, */
-        ASSERT_STREQ(word(status, "version"), status_version);    /* and who wrote last is known */
+        ASSERT_STREQ(word(status, "code"), "EMOON");            /* its failure is not lost */
+        ASSERT_STREQ(word(status, "version"), status_version);    /* the last writer is known */
         free(captured(&b, STDOUT_FILENO, do_show));
 }
 
-TEST(metrics) {
+TEST(metrics_have_the_figures_of_the_boot) {
         BOX(b);
         b.items[1].outcome = OUTCOME_SKIPPED;
         write_phases(&b, "config,devices");
@@ -374,7 +374,7 @@ TEST(metrics) {
         ASSERT_CONTAINS(text, "nodestrap_tries{phase=\"config,devices\"} 1\nnodestrap_tries{phase=\"run\"} 2\n");
         ASSERT_CONTAINS(text, "nodestrap_verdict{verdict=\"ok\",code=\"OK\",step=\"\"} 1\n");
         ASSERT_CONTAINS(text, "nodestrap_phase_duration_seconds{phase=\"run\"} 4.0");
-        ASSERT_TRUE(!strstr(text, "action="));                  /* a hundred series from each node */
+        ASSERT_TRUE(!strstr(text, "action="));                  /* a hundred series for each node */
         _free_ char *all = captured(&b, STDOUT_FILENO, do_show_metrics);
         ASSERT_CONTAINS(all, "nodestrap_action_duration_seconds{phase=\"run\",action=\"write-file:/etc/a\"} 0.500000\n");
         ASSERT_CONTAINS(all, ",action=\"restart-unit:x\\\"y\\\\z\"}");
@@ -389,7 +389,7 @@ TEST(metrics) {
         ASSERT_TRUE(file_is(b.root, REPORT_METRICS, text, strlen(text), 0644));
 }
 
-TEST(warnings_of_plan_and_run_once_each) {
+TEST(equal_warnings_of_plan_and_run_are_kept_once) {
         BOX(b);
         diag_warn(&b.plan.warnings, "unused", "a disk");
         diag_warn(&b.diag, "unused", "a disk");
@@ -400,7 +400,7 @@ TEST(warnings_of_plan_and_run_once_each) {
         json_decref(status);
 }
 
-TEST(the_status_for_people_and_machines) {
+TEST(status_prints_text_and_json) {
         BOX(b);
         static char why[] = "containerd.service did not stay up\nsaid this";
         b.items[1].outcome = OUTCOME_FAILED;
@@ -414,7 +414,7 @@ TEST(the_status_for_people_and_machines) {
         ASSERT_CONTAINS(json, "\"verdict\": \"failed\"");
 }
 
-/* A fabric that did not come, of which mark-node has told kubelet. */
+/* The fabric did not come, and mark-node has told kubelet. */
 static void box_taint(Box *b) {
         static char why[] = "GPU 3 of 8 still In Progress after 300 s", fabric[] = "await-fabric:fabric", taint[] = "mark-node:x", file[] = TAINT_FILE,
                     kubelet[] = "kubelet.service", other[] = "else", *after[] = { fabric, NULL };
@@ -429,7 +429,7 @@ static void box_taint(Box *b) {
         (void)diag_error_at(&b->diag, -EIO, CAUSE_FABRIC, NULL, fabric, "%s", why);
 }
 
-TEST(a_failure_that_the_policy_tolerates_taints) {
+TEST(a_tolerated_failure_has_the_verdict_tainted) {
         BOX(b);
         box_taint(&b);
         _free_ char *said = captured(&b, STDERR_FILENO, do_write), *shown = captured(&b, STDOUT_FILENO, do_show);
@@ -446,7 +446,7 @@ TEST(a_failure_that_the_policy_tolerates_taints) {
         json_decref(b.items[1].found);
 }
 
-TEST(anything_else_is_a_failure) {
+TEST(a_failure_that_the_taint_does_not_cover_stays_a_failure) {
         for (int i = 0; i < 4; i++) {
                 BOX(b);
                 box_taint(&b);
@@ -456,9 +456,9 @@ TEST(anything_else_is_a_failure) {
                 else if (i == 1)
                         b.items[2].outcome = OUTCOME_SKIPPED;   /* kubelet was not started */
                 else if (i == 2)
-                        b.items[2].action = &b.actions[3];      /* nor was it to be */
+                        b.items[2].action = &b.actions[3];      /* kubelet is not in the plan */
                 else {
-                        b.items[3].outcome = OUTCOME_FAILED;    /* what mark-node did not look at */
+                        b.items[3].outcome = OUTCOME_FAILED;    /* mark-node did not look at this step */
                         b.items[3].cause = CAUSE_UNIT;
                         b.items[3].text = b.items[0].text;
                 }
@@ -468,7 +468,7 @@ TEST(anything_else_is_a_failure) {
         }
 }
 
-TEST(one_that_cannot_be_tolerated_says_why) {
+TEST(a_failed_join_with_a_taint_is_explained) {
         static char why[] = "GPU 3 is not well\nits words", node[] = "Node n exists without the taint", key[] = TAINT_KEY;
         BOX(b);
         box_taint(&b);
@@ -508,7 +508,7 @@ TEST(a_failed_phase_weighs_more_than_a_tainted_one) {
         json_decref(b.items[1].found);
 }
 
-TEST(what_was_found_stands_together) {
+TEST(facts_of_all_steps_are_shown_together) {
         static const ActionType types[] = { ACTION_CHECK_DRIVER, ACTION_LIST_GPUS, ACTION_AWAIT_FABRIC, ACTION_RESERVE_PAGES };
         static char ids[][24] = { "check-driver:nvidia", "list-gpus:nvidia-smi", "await-fabric:fabric", "reserve-pages:2Mi" };
         static const char *const found[] = {
@@ -522,7 +522,7 @@ TEST(what_was_found_stands_together) {
                 b.items[i].found = json_loads(found[i], 0, NULL);
         }
         write_phases(&b, "devices");
-        write_phases(&b, "devices,run");                        /* found once more */
+        write_phases(&b, "devices,run");                        /* found again */
         _free_ char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show), *status = file_text(&b, REPORT_STATUS);
         ASSERT_CONTAINS(metrics, "nodestrap_fabric_info{cluster_uuid=\"7b968a6d\",clique_id=\"1\"} 1\n");
         ASSERT_CONTAINS(metrics, "nodestrap_gpus{state=\"Completed\"} 1\n");
@@ -538,7 +538,7 @@ TEST(what_was_found_stands_together) {
                 json_decref(b.items[i].found);
 }
 
-TEST(what_did_not_answer_is_not_counted) {
+TEST(gpus_without_an_answer_are_not_counted) {
         static char fabric[] = "await-fabric:fabric", driver[] = "check-driver:nvidia";
         BOX(b);
         b.actions[0] = (Action){ .id = fabric, .type = ACTION_AWAIT_FABRIC, .target = fabric };
@@ -567,7 +567,7 @@ static void health_is(Box *b, const char *phases, const char *found) {
 #define LOOKS "\"looks\": [\"recovery\", \"nvlink\"], "
 #define WELL(gpu, address) "{\"index\": " gpu ", \"address\": \"" address "\", \"health\": []}"
 
-TEST(health_of_gpus) {
+TEST(gpu_health_is_in_status_and_metrics) {
         BOX(b);
         health_is(&b, "devices", "{" LOOKS "\"complete\": true, \"findings\": ["
                   "{\"word\": \"nvlink-down\", \"address\": \"0000:86:00.0\", \"gpu\": 1, \"unusable\": false, \"text\": \"GPU 1 (0000:86:00.0): two are down\"},"
@@ -598,7 +598,7 @@ TEST(health_of_gpus) {
 
 #define TESTED(n, address, memory) "{\"index\": " n ", \"address\": \"" address "\", \"prove\": {\"bytesTested\": 85899345920, \"memoryBytesPerSecond\": " memory ", \"linkBytesPerSecond\": 390000000000}}"
 
-TEST(a_test_of_gpus) {
+TEST(gpu_test_results_are_in_status_and_metrics) {
         static char prove[] = "prove-gpus:gpus";
         BOX(b);
         b.actions[0] = (Action){ .id = prove, .type = ACTION_PROVE_GPUS, .target = prove };
@@ -614,8 +614,8 @@ TEST(a_test_of_gpus) {
         ASSERT_CONTAINS(metrics, "\nnodestrap_gpu_prove_bytes_per_second{gpu=\"1\",address=\"0000:86:00.0\",kind=\"memory\"} 2500000000000\n");
 }
 
-/* The devices phase has seen all well; since then one is lost, and NVML gives out none. */
-TEST(health_that_is_over) {
+/* The devices phase found all GPUs good. Since then one is lost, and NVML lists none. */
+TEST(earlier_good_health_is_dropped_after_a_failure) {
         static char health[] = "check-health:gpus", silent[] = "it did not answer";
         BOX(b);
         health_is(&b, "devices", "{" LOOKS "\"complete\": true, \"findings\": [], \"gpus\": [" WELL("0", "0000:53:00.0") "," WELL("1", "0000:86:00.0") "]}");
@@ -638,7 +638,7 @@ TEST(health_that_is_over) {
         ASSERT_CONTAINS(shown, "\nHealth: not known, the GPUs did not answer\n");
 }
 
-TEST(health_that_nobody_knows) {
+TEST(unknown_health_is_shown_as_not_known) {
         BOX(b);
         free(captured(&b, STDERR_FILENO, do_write));
         _free_ char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show);
@@ -682,7 +682,7 @@ static void assert_phases(const char *text, const Ongoing *ongoing, const char *
         text_done(&t);
 }
 
-TEST(a_boot_is_ok_when_all_its_phases_are) {
+TEST(a_boot_is_ok_when_all_its_phases_are_ok) {
         assert_phases("{}", NULL, "unfinished: config=not begun devices=not begun run=not begun", "systemctl status nodestrap-config.service");
         assert_phases("{'verdict': 'ok', 'runs': {'config': " RUN_OF("ok", "") "}}", NULL, "unfinished: config=ok devices=not begun run=not begun",
                       "systemctl status nodestrap-devices.service");
@@ -691,7 +691,7 @@ TEST(a_boot_is_ok_when_all_its_phases_are) {
                       "ok: config=ok devices=ok run=ok join=failed", "nodestrap wait --timeout 10s");
 }
 
-TEST(a_phase_that_others_were_in_the_way_of_is_held) {
+TEST(a_phase_blocked_by_a_failure_is_held) {
         assert_phases("{'verdict': 'failed', 'code': 'EINVALID', 'step': 'validate', 'runs': {'config': " RUN_OF("failed", ", 'phase': 'config'") "}}", NULL,
                       "failed: config=failed devices=held run=held", "nodestrap explain EINVALID");
         assert_phases("{'verdict': 'failed', 'code': 'EUNIT', 'step': 'start-unit:containerd.service', 'runs': {'config,devices,run': "
@@ -705,7 +705,7 @@ TEST(a_phase_that_others_were_in_the_way_of_is_held) {
                       "tainted: config=ok devices=tainted run=ok", "nodestrap explain EFABRIC");
 }
 
-TEST(what_goes_on_now_counts_more) {
+TEST(running_phases_override_earlier_results) {
         Ongoing ongoing = { .units = { [ONGOING_RUN] = UNIT_WAITS, [ONGOING_JOIN] = UNIT_WAITS } };
         assert_phases("{'verdict': 'ok', 'runs': {'config': " RUN_OF("ok", "") "}}", &ongoing, "waiting: config=ok devices=waiting run=waiting join=waiting", "systemctl list-jobs");
         ongoing.units[ONGOING_RUN] = UNIT_WORKS;
@@ -719,7 +719,7 @@ TEST(what_goes_on_now_counts_more) {
         assert_phases("{'verdict': 'ok', 'runs': {'config,devices,run': " RUN_OF("ok", "") "}}", &ongoing, "ok: config=ok devices=ok run=ok join=running", "");
 }
 
-TEST(who_is_at_work) {
+TEST(progress_lists_running_processes_and_their_steps) {
         static const char lines[] = "5\t71\tstart\tconfig\n6\t71\tbegin\ta:b c\n6\t71\tbegin\td\n7\t71\tdone\td\n7\t71\tdone\tnever begun\n"
                                     "8\t72\tstart\trun\n9\t72\tend\tok\n1\t73\tstart\trun\n1\t74\tstart\trun\nx\t71\tstart\trun\n1\t71\tdone\n\n9\t71\tstart";
         BOX(b);
@@ -809,7 +809,7 @@ TEST(a_boot_can_be_drawn) {
         free(captured(&b, STDERR_FILENO, do_write));
         draw(&b, &d);
         ASSERT_STREQ(d.classes.data, "phase failed|done|failed wait|critical done|skipped|");
-        ASSERT_EQ(d.bars, 4);                   /* what was skipped has none */
+        ASSERT_EQ(d.bars, 4);                   /* a skipped step has no bar */
         ASSERT_EQ(d.bad, 0);
         ASSERT_TRUE(d.last - d.first < 900.5);  /* within the chart */
         ASSERT_CONTAINS(d.titles.data, "await-fabric:<fabric>: failed, began at ");
@@ -834,10 +834,10 @@ TEST(any_status_can_be_drawn) {
         }
 }
 
-/* ---- by what a boot took so long ---- */
+/* ---- the critical path ---- */
 
 #define CONFIG_RUN "'config': {'beginUsec': 4000000, 'endUsec': 5000000, 'actions': [{'id': 'write-file:a', 'beginUsec': 4100000, 'endUsec': 4900000}]}"
-/* of runs with ' for " */
+/* runs with ' for " */
 static void critical_of(const char *runs, Status *ret) {
         _cleanup_(status_done) Status parts = {};
         _free_ char *text = xasprintf("{'runs': {%s}}", runs);
@@ -847,7 +847,7 @@ static void critical_of(const char *runs, Status *ret) {
         json_object_set(status, "runs", json_object_get(parts.json, "runs"));
         status_take(ret, status);
 }
-/* Each step of it is marked in its run, but the wait for cloud-init, and no other one. */
+/* Each step of the path is marked in its run, except the wait for cloud-init. No other step is marked. */
 static char *critical_words(const Status *status) {
         size_t steps = 0, marked = 0;
         Text t = {};
@@ -868,7 +868,7 @@ static char *critical_words(const Status *status) {
         ASSERT_STREQ(_words, path);                                                                     \
         ASSERT_STREQ(_line, line); })
 
-TEST(a_boot_waited_for_cloud_init) {
+TEST(the_critical_path_has_the_wait_for_cloud_init) {
         ASSERT_PATH(CONFIG_RUN ", 'run': {'beginUsec': 25000000, 'endUsec': 34000000, 'actions': ["
                     "{'id': 'write-file:m', 'beginUsec': 25100000, 'endUsec': 25200000},"
                     "{'id': 'start-unit:containerd.service', 'after': ['write-file:m', 'write-file:gone'], 'beginUsec': 25200000, 'endUsec': 33200000},"
@@ -878,7 +878,7 @@ TEST(a_boot_waited_for_cloud_init) {
                     "critical path (>): kubelet started 33.9 s after power-on; 20.1 s of cloud-init, 8.00 s of start-unit:containerd.service, 800.0 ms of write-file:a\n");
 }
 
-TEST(a_boot_waited_for_the_devices) {
+TEST(the_critical_path_has_the_steps_of_the_devices_phase) {
         ASSERT_PATH(CONFIG_RUN ", 'devices': {'beginUsec': 5100000, 'endUsec': 65200000, 'actions': ["
                     "{'id': 'take-turn:devices', 'beginUsec': 5200000, 'endUsec': 5200000},"
                     "{'id': 'load-module:nvidia', 'after': ['take-turn:devices'], 'beginUsec': 5200000, 'endUsec': 17200000},"
@@ -894,8 +894,9 @@ TEST(a_boot_waited_for_the_devices) {
                     "critical path (>): kubelet started 66.0 s after power-on; 47.9 s of await-fabric:fabric, 12.0 s of load-module:nvidia, 800.0 ms of write-file:a\n");
 }
 
-/* The devices were done before: then it was cloud-init. And one that never began stands for those before it. */
-TEST(a_boot_whose_devices_were_done) {
+/* The devices phase was done before, so the boot waited for cloud-init. A step that never began stands for
+ * the steps before it. */
+TEST(the_critical_path_ignores_devices_that_were_done_before) {
         ASSERT_PATH(CONFIG_RUN ", 'devices': {'beginUsec': 5100000, 'endUsec': 9000000, 'actions': [{'id': 'check-efa:efa', 'beginUsec': 5200000, 'endUsec': 8900000}]}, "
                     "'run': {'beginUsec': 25000000, 'endUsec': 27000000, 'actions': ["
                     "{'id': 'take-turn:devices', 'beginUsec': 25100000, 'endUsec': 25200000},"
@@ -905,7 +906,7 @@ TEST(a_boot_whose_devices_were_done) {
                     "critical path (>): kubelet started 26.0 s after power-on; 20.1 s of cloud-init, 800.0 ms of write-file:a, 800.0 ms of start-unit:kubelet.service\n");
 }
 
-TEST(what_a_boot_waited_for_is_marked) {
+TEST(steps_on_the_critical_path_are_marked) {
         BOX(b);
         _cleanup_(drawn_done) Drawn d = {};
         char *first[] = { b.actions[0].id, NULL }, *second[] = { b.actions[1].id, NULL };
@@ -925,24 +926,24 @@ TEST(what_a_boot_waited_for_is_marked) {
         ASSERT_STREQ(d.classes.data, "phase|done|critical done|critical done|done|");
 }
 
-TEST(a_boot_without_a_path) {
+TEST(a_boot_without_kubelet_has_no_critical_path) {
         ASSERT_PATH("", "", "");
         ASSERT_PATH(CONFIG_RUN, "", "");
         ASSERT_PATH("'run': {'actions': [{'id': 'start-unit:kubelet.service', 'after': ['await-fabric:fabric'], 'outcome': 'skipped', 'beginUsec': 0, 'endUsec': 0},"
                     "{'id': 'await-fabric:fabric', 'outcome': 'failed', 'beginUsec': 1, 'endUsec': 2}]}", "", "");
-        /* an entry that no run writes ends anyway */
+        /* a cycle, which no run writes, must end */
         ASSERT_PATH("'run': {'beginUsec': -9223372036854775807, 'actions': [3, {'id': 'start-unit:kubelet.service', 'after': ['x', 7], 'beginUsec': 9223372036854775807, 'endUsec': 2},"
                     "{'id': 'x', 'after': ['start-unit:kubelet.service'], 'endUsec': 2}]}", "run/x run/start-unit:kubelet.service",
                     "critical path (>): kubelet started 0.0 ms after power-on; 0.0 ms of x, 0.0 ms of start-unit:kubelet.service\n");
 }
 
-TEST(no_status) {
+TEST(a_missing_or_invalid_status_is_an_error) {
         BOX(b);
         _cleanup_(status_done) Status status = {};
         ASSERT_ERROR(status_read(b.root, &status), ENOENT);
         ASSERT_OK(root_replace(b.root, REPORT_STATUS, "x", 1, 0644));
         ASSERT_ERROR(status_read(b.root, &status), EBADMSG);
-        ASSERT_TRUE(!status.json && !*status.verdict && !status.runs && !status.joined);        /* as of nothing */
+        ASSERT_TRUE(!status.json && !*status.verdict && !status.runs && !status.joined);        /* the same as without a file */
 }
 
 TEST_MAIN

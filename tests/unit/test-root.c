@@ -101,7 +101,7 @@ TEST(a_link_at_the_target_is_replaced_not_followed) {
         ASSERT_STREQ(victim, "safe");
 }
 
-TEST(how_a_file_differs_is_told) {
+TEST(compare_reports_how_a_file_differs) {
         _cleanup_(root_freep) Root *r = fixture();
         ASSERT_EQ(root_compare(r, "/c/file", "one", 3, 0644, ROOT_ANYBODY), ROOT_MISSING);
         ASSERT_OK(root_replace(r, "/c/file", "one", 3, 0644));
@@ -127,7 +127,7 @@ TEST(a_staged_file_that_is_not_published_leaves_nothing) {
         ASSERT_EQ(ASSERT_OK(root_exists(r, "/s/file")), 0);
 }
 
-TEST(what_a_killed_run_has_staged_is_swept_and_nothing_else) {
+TEST(the_sweep_removes_only_the_staged_files_of_a_killed_run) {
         _cleanup_(root_freep) Root *r = fixture();
         static const char *const names[] = { "/w/.file.0123456789abcdef.tmp", "/w/.file.ffffffffffffffff.tmp", "/w/.file.0123456789abcde.tmp",
                                              "/w/.file.0123456789abcdefg.tmp", "/w/.other.0123456789abcdef.tmp", "/w/.file.swp", "/w/file" };
@@ -140,7 +140,7 @@ TEST(what_a_killed_run_has_staged_is_swept_and_nothing_else) {
         ASSERT_EQ(ASSERT_OK(root_tmp_sweep(r, "/no/such/file")), 0);
 }
 
-TEST(limits_missing_files_and_directories_in_the_way) {
+TEST(big_missing_and_blocked_files_are_errors) {
         _cleanup_(root_freep) Root *r = fixture();
         char *data = NULL;
         uint64_t n = 0;
@@ -158,7 +158,7 @@ TEST(limits_missing_files_and_directories_in_the_way) {
         ASSERT_EQ(ASSERT_OK(root_remove(r, "/no/such/dir/file")), 0);
 }
 
-TEST(lists_are_sorted_and_executables_known) {
+TEST(lists_are_sorted_and_executables_are_recognized) {
         _cleanup_(root_freep) Root *r = fixture();
         _strv_ char **names = NULL;
         ASSERT_OK(root_replace(r, "/list/b", "", 0, 0644));
@@ -174,7 +174,7 @@ TEST(lists_are_sorted_and_executables_known) {
 
 /* A rename or mount anywhere makes openat2() give up on a path with ".." in it (EAGAIN): links of /sys have
  * some. */
-TEST(renames_elsewhere_do_not_disturb_a_path_that_climbs) {
+TEST(renames_elsewhere_do_not_disturb_a_path_with_dot_dot) {
         _cleanup_(root_freep) Root *r = fixture();
         ASSERT_OK(root_replace(r, "/climb/a/b/file", "x", 1, 0644));
         _free_ char *one = xasprintf("%s/climb/1", dir), *two = xasprintf("%s/climb/2", dir);
@@ -197,7 +197,7 @@ TEST(renames_elsewhere_do_not_disturb_a_path_that_climbs) {
         }
 }
 
-TEST(directories_that_are_written_with_a_slash_at_the_end) {
+TEST(directories_may_end_with_a_slash) {
         _cleanup_(root_freep) Root *r = fixture();
         ASSERT_EQ(ASSERT_OK(root_make_dirs(r, "/slash/a//b/", 0755)), 1);
         ASSERT_EQ(ASSERT_OK(root_make_dirs(r, "/slash/a/b//", 0755)), 0);
@@ -206,7 +206,7 @@ TEST(directories_that_are_written_with_a_slash_at_the_end) {
         ASSERT_ERROR(root_replace(r, "/slash/a/b/", "x", 1, 0644), EINVAL);
 }
 
-TEST(where_a_link_leads) {
+TEST(the_target_of_a_link_is_read) {
         _cleanup_(root_freep) Root *r = fixture();
         _free_ char *target = NULL, *name = NULL, *none = NULL;
         ASSERT_OK(root_link(r, "/links/a", "/etc/b.d/c"));
@@ -219,7 +219,7 @@ TEST(where_a_link_leads) {
         ASSERT_ERROR(root_read_link(r, "/links/none", &none), ENOENT);
 }
 
-TEST(a_link_to_nowhere_is_no_directory) {
+TEST(a_dead_link_is_not_a_directory) {
         _cleanup_(root_freep) Root *r = fixture();
         _free_ char *link = xasprintf("%s/nowhere", dir);
         ASSERT_EQ(symlink("missing", link), 0);
@@ -233,7 +233,7 @@ TEST(a_link_to_nowhere_is_no_directory) {
         ASSERT_TRUE(!root_dead_link(r, "/nowhere/a/file"));
 }
 
-TEST(links_are_made_once_and_replace_what_was_there) {
+TEST(links_are_made_once_and_replace_files) {
         _cleanup_(root_freep) Root *r = fixture();
         _free_ char *name = NULL, *other = NULL;
         ASSERT_EQ(ASSERT_OK(root_link(r, "/links/deep/a", "/etc/somewhere/one")), 1);
@@ -262,7 +262,7 @@ TEST(only_empty_directories_are_removed) {
         ASSERT_ERROR(root_remove_dir(r, "/empty/file"), ENOTDIR);
 }
 
-TEST(a_pipe_that_nobody_writes_to_is_empty) {
+TEST(a_pipe_without_a_writer_is_empty) {
         _cleanup_(root_freep) Root *r = fixture();
         _free_ char *path = xasprintf("%s/pipe", dir), *data = NULL;
         size_t size = 1;
@@ -273,7 +273,7 @@ TEST(a_pipe_that_nobody_writes_to_is_empty) {
         ASSERT_EQ(size, 0);
 }
 
-/* openat2(2) fails with this in what the child does from here on. */
+/* From here on, openat2(2) fails with this error in the child. */
 static bool keep_from_openat2(unsigned error) {
         struct sock_filter filter[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -285,8 +285,9 @@ static bool keep_from_openat2(unsigned error) {
         return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* An emulator, a sandbox of an older container runtime, which says EPERM of what it does not know. */
-TEST(a_kernel_without_the_call_is_one_sentence) {
+/* Emulators lack the call. Sandboxes of older container runtimes answer EPERM to calls that they do not
+ * know. */
+TEST(a_kernel_without_openat2_is_an_error_that_names_the_call) {
         static const unsigned errors[] = { ENOSYS, EPERM };
         for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
                 int status = 0;
@@ -306,7 +307,7 @@ TEST(a_kernel_without_the_call_is_one_sentence) {
         }
 }
 
-TEST(programs) {
+TEST(program_names_give_their_search_paths) {
         _strv_ char **paths = program_paths("cp"), **one = program_paths("/opt/x");
         ASSERT_STREQ(paths[0], "/usr/local/sbin/cp");
         ASSERT_STREQ(paths[3], "/usr/bin/cp");

@@ -20,7 +20,7 @@
 #define ARGV(...) ((char *[]){ __VA_ARGS__, NULL })
 #define SCRIPT(text) ARGV((char *)"/bin/sh", (char *)"-c", (char *)(text))
 
-/* syscall(2), whose pidfd_open() may be refused, as where no file descriptor is left. */
+/* syscall(2), whose pidfd_open() can fail as if no file descriptor was left. */
 static bool no_pidfd;
 long syscall(long number, ...) {         /* NOLINT(readability-inconsistent-declaration-parameter-name) */
         static long (*real)(long, ...);
@@ -39,10 +39,10 @@ long syscall(long number, ...) {         /* NOLINT(readability-inconsistent-decl
         return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* A killed process that does not end, as one that waits for a disk (TASK_UNINTERRUPTIBLE). Its tracer stops
- * it on its way out (ptrace(2), PTRACE_O_TRACEEXIT) and never lets it go on. Before main(): with the
- * arguments "stuck" and the number of a pipe, this program is that process. The tracer writes to the pipe when
- * it is there. */
+/* A killed process that does not end, like one that waits for a disk (TASK_UNINTERRUPTIBLE). Its tracer
+ * stops it at its exit (ptrace(2), PTRACE_O_TRACEEXIT) and never continues it. With the arguments "stuck"
+ * and the number of a pipe, this program is that process, before main(). The tracer writes to the pipe
+ * when it is attached. */
 __attribute__((constructor)) static void be_stuck(int argc, char **argv) {
         if (argc < 3 || !streq(argv[1], "stuck"))
                 return;
@@ -64,7 +64,7 @@ __attribute__((constructor)) static void be_stuck(int argc, char **argv) {
         _exit(WEXITSTATUS(status));
 }
 
-TEST(exit_status_and_output) {
+TEST(exit_status_output_and_stderr_are_returned) {
         _cleanup_(child_result_done) ChildResult c = {};
         ASSERT_OK(child_run(SCRIPT("echo one; echo two >&2; exit 3"), 60 * USEC_PER_SEC, 100, &c));
         ASSERT_EQ(c.status, 3);
@@ -74,7 +74,7 @@ TEST(exit_status_and_output) {
         ASSERT_STREQ(c.errors, "two");
 }
 
-TEST(silent_child) {
+TEST(a_silent_child_has_empty_output) {
         _cleanup_(child_result_done) ChildResult c = {};
         ASSERT_OK(child_run(SCRIPT("exit 0"), 60 * USEC_PER_SEC, 100, &c));
         ASSERT_EQ(c.status, 0);
@@ -82,13 +82,13 @@ TEST(silent_child) {
         ASSERT_STREQ(c.errors, "");
 }
 
-TEST(program_is_found_in_path) {
+TEST(a_program_is_found_in_path) {
         _cleanup_(child_result_done) ChildResult c = {};
         ASSERT_OK(child_run(ARGV((char *)"true"), 60 * USEC_PER_SEC, 100, &c));
         ASSERT_EQ(c.status, 0);
 }
 
-TEST(missing_program) {
+TEST(a_missing_program_is_an_error) {
         ChildResult c = { .status = 77 };
         SKIP_IF_VFORK_FORKS();
         ASSERT_ERROR(child_run(ARGV((char *)"/nonexistent/program"), USEC_PER_SEC, 100, &c), ENOENT);
@@ -103,7 +103,7 @@ TEST(arguments_are_not_interpreted) {
         ASSERT_STREQ(c.output, "$HOME; `id`|a b|");
 }
 
-TEST(death_by_signal) {
+TEST(death_by_a_signal_is_128_plus_its_number) {
         _cleanup_(child_result_done) ChildResult c = {};
         ASSERT_OK(child_run(SCRIPT("kill -TERM $$"), 60 * USEC_PER_SEC, 100, &c));
         ASSERT_EQ(c.status, 128 + SIGTERM);
@@ -112,7 +112,7 @@ TEST(death_by_signal) {
 
 TEST(output_is_capped_and_the_rest_is_drained) {
         _cleanup_(child_result_done) ChildResult c = {};
-        /* Far more than a pipe holds: were the rest not read, the child would hang until its deadline. */
+        /* Far more than a pipe holds: if the rest was not read, the child would hang until its deadline. */
         ASSERT_OK(child_run(SCRIPT("head -c 1000000 /dev/zero | tr '\\0' x; exit 5"), 60 * USEC_PER_SEC, 1000, &c));
         ASSERT_EQ(c.status, 5);
         ASSERT_TRUE(c.cut);
@@ -150,7 +150,7 @@ TEST(deadline_kills_the_whole_group) {
         }
 }
 
-TEST(a_grandchild_with_the_pipe_open_does_not_keep_us) {
+TEST(a_grandchild_with_the_pipe_open_does_not_block_us) {
         _cleanup_(child_result_done) ChildResult c = {};
         uint64_t pid = 0;
         ASSERT_OK(child_run(SCRIPT("sleep 1000 & printf %s $!"), 600 * USEC_PER_SEC, 100, &c));
@@ -160,24 +160,24 @@ TEST(a_grandchild_with_the_pipe_open_does_not_keep_us) {
         ASSERT_EQ(kill((pid_t)pid, SIGKILL), 0);
 }
 
-TEST(a_child_that_never_stops_talking_has_a_deadline_too) {
+TEST(a_child_with_endless_output_ends_at_the_deadline) {
         _cleanup_(child_result_done) ChildResult c = {};
         alarm(60);                      /* instead of a test that never ends */
         ASSERT_OK(child_run(SCRIPT("cat /dev/zero & cat /dev/zero & cat /dev/zero & exec cat /dev/zero"), 300 * USEC_PER_MSEC, 100, &c));
         ASSERT_TRUE(c.timed_out && c.cut);
         child_result_done(&c);
-        /* Orphans with the pipe open, who die of it when it is closed. */
+        /* Orphans with the pipe open, which die when it is closed. */
         ASSERT_OK(child_run(SCRIPT("cat /dev/zero & cat /dev/zero & cat /dev/zero & echo over >&2"), 600 * USEC_PER_SEC, 100, &c));
         alarm(0);
         ASSERT_TRUE(!c.timed_out);
         ASSERT_STREQ(c.errors, "over");
 }
 
-TEST(a_child_that_does_not_end_when_killed_is_left) {
+TEST(a_child_that_survives_sigkill_is_left_behind) {
         _cleanup_(child_result_done) ChildResult c = {};
         uint64_t tracer = 0, begin = now_usec();
         int status = 0, fds[2];
-        ASSERT_EQ(pipe(fds), 0);        /* which the child inherits */
+        ASSERT_EQ(pipe(fds), 0);        /* the child inherits it */
         _free_ char *fd = xasprintf("%d", fds[1]);
         alarm(60);                      /* instead of a test that never ends */
         ASSERT_OK(child_run_until(ARGV(program_invocation_name, (char *)"stuck", fd), begin + 50 * USEC_PER_SEC, fds[0], 100, &c));
@@ -216,7 +216,7 @@ TEST(stdin_is_empty_and_no_descriptor_leaks) {
         ASSERT_EQ(atoi(c.output), 4);           /* 0, 1, 2, and the directory ls reads */
 }
 
-TEST(signals_are_as_by_default) {
+TEST(a_child_has_default_signals) {
         _cleanup_(child_result_done) ChildResult c = {};
         unsigned long long blocked = 1, ignored = 1;
         sigset_t all, old;
@@ -241,7 +241,7 @@ static int hang(void *text) {
         return pause();
 }
 
-TEST(functions_in_a_process) {
+TEST(a_function_runs_in_a_process_with_a_deadline) {
         _cleanup_(child_result_done) ChildResult said = {}, hung = {};
         char text[] = "hello";
         ASSERT_EQ(child_call(say, text, 60 * USEC_PER_SEC, 100, &said), 0);
@@ -279,7 +279,7 @@ TEST(a_function_ends_when_its_reader_dies) {
         ASSERT_EQ(kill(reader, SIGKILL), 0);
         ASSERT_EQ(waitpid(reader, &status, 0), reader);
         struct pollfd end = { .fd = seen, .events = POLLIN };
-        ASSERT_EQ(poll(&end, 1, 60000), 1);     /* the last of both has ended */
+        ASSERT_EQ(poll(&end, 1, 60000), 1);     /* both processes have ended */
         ASSERT_TRUE(end.revents & POLLHUP);
 }
 TEST_MAIN

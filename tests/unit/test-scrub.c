@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * secrets_scrub(): what is known to be secret, in every form; what looks like it; and what must stay. */
+ * secrets_scrub(): known secrets in every form, texts that look like secrets, and texts that must stay. */
 #include "doc/doc.h"
 #include "redact/scrub.h"
 #include "test.h"
@@ -19,7 +19,7 @@ static void assert_scrubbed(Secrets *s, const char *text, const char *want) {
 #define ASSERT_PLAIN(text, want) ({ _cleanup_(secrets_done) Secrets none = {}; assert_scrubbed(&none, text, want); })
 #define ASSERT_STAYS(text) ASSERT_PLAIN(text, text)
 
-TEST(known_value_anywhere) {
+TEST(a_known_value_is_hidden_anywhere) {
         _cleanup_(secrets_done) Secrets s = {};
         secrets_add(&s, "correct horse");
         assert_scrubbed(&s, "a correct horse, correct horses", "a (hidden), (hidden)s");
@@ -28,8 +28,8 @@ TEST(known_value_anywhere) {
         assert_scrubbed(&s, "", "");
 }
 
-/* Else what the shorter one leaves would tell the rest of the longer one. */
-TEST(longest_first) {
+/* Otherwise the shorter value would leave the rest of the longer one readable. */
+TEST(longer_values_are_hidden_first) {
         _cleanup_(secrets_done) Secrets s = {};
         secrets_add(&s, "abcdef");
         secrets_add(&s, "abcdefghij");
@@ -37,7 +37,7 @@ TEST(longest_first) {
         assert_scrubbed(&s, "abcdefghij abcdefgh abcdefg", "(hidden) (hidden) (hidden)g");
 }
 
-TEST(added_later_counts) {
+TEST(a_value_added_later_is_hidden) {
         _cleanup_(secrets_done) Secrets s = {};
         secrets_add(&s, "first-one");
         assert_scrubbed(&s, "first-one later-one", "(hidden) later-one");
@@ -46,7 +46,7 @@ TEST(added_later_counts) {
         assert_scrubbed(&s, "first-one later-one", "(hidden) (hidden)");
 }
 
-TEST(short_values_are_words) {
+TEST(short_values_are_not_hidden) {
         _cleanup_(secrets_done) Secrets s = {};
         secrets_add(&s, "true");
         secrets_add(&s, "");
@@ -54,14 +54,14 @@ TEST(short_values_are_words) {
         assert_scrubbed(&s, "true info", "true info");
 }
 
-TEST(forms) {
+TEST(a_value_is_hidden_in_every_form) {
         _cleanup_(secrets_done) Secrets s = {};
         secrets_add(&s, "p\"a\\s<s 100%&$x");
         static const char *const forms[] = {
                 "p\"a\\s<s 100%&$x",
                 "{\"v\": \"p\\\"a\\\\s<s 100%&$x\"}",           /* JSON */
-                "{\"v\":\"p\\\"a\\\\s\\u003cs 100%\\u0026$x\"}",/* of Go */
-                "\"{\\\"v\\\": \\\"p\\\\\\\"a\\\\\\\\s<s 100%&$x\\\"}\"",       /* in JSON */
+                "{\"v\":\"p\\\"a\\\\s\\u003cs 100%\\u0026$x\"}",/* JSON of Go */
+                "\"{\\\"v\\\": \\\"p\\\\\\\"a\\\\\\\\s<s 100%&$x\\\"}\"",       /* JSON in JSON */
                 "x=\"p\\\"a\\\\s<s 100%%&$x\"",                 /* a unit */
                 "p%22a%5Cs%3Cs%20100%25%26%24x",                /* a URL */
         };
@@ -73,11 +73,11 @@ TEST(forms) {
         }
 }
 
-TEST(base64_at_any_place) {
+TEST(a_value_is_hidden_in_base64_at_any_offset) {
         _cleanup_(secrets_done) Secrets s = {};
         secrets_add(&s, "a-registry-password");
         for (size_t n = 0; n < 7; n++) {
-                /* what stays are the characters that its neighbours have a part in */
+                /* only the characters that hold bits of neighbours stay */
                 size_t begin = (n * 8 + 5) / 6, end = (n + strlen("a-registry-password")) * 8 / 6;
                 _free_ char *plain = xasprintf("%.*sa-registry-password; more of it", (int)n, "user:x:"),
                             *coded = base64_encode(plain, strlen(plain)),
@@ -86,20 +86,20 @@ TEST(base64_at_any_place) {
         }
 }
 
-TEST(lines_of_a_value) {
+TEST(each_line_of_a_value_is_hidden) {
         _cleanup_(secrets_done) Secrets s = {};
         secrets_add(&s, "first secret line\n  second secret line\r\nend\n");
         assert_scrubbed(&s, "12:00 second secret line\n12:01 first secret line\n12:02 end",
                         "12:00 (hidden)\n12:01 (hidden)\n12:02 end");
 }
 
-TEST(password_of_a_known_url) {
+TEST(the_password_of_a_known_url_is_hidden) {
         _cleanup_(secrets_done) Secrets s = {};
         secrets_add(&s, "http://me:se%63ret-p@proxy:3128");
         assert_scrubbed(&s, "proxy user me, secret-p; se%63ret-p", "proxy user me, (hidden); (hidden)");
 }
 
-TEST(urls) {
+TEST(passwords_in_urls_are_hidden) {
         ASSERT_PLAIN("via http://me:pw@proxy:3128/x?y", "via http://(hidden)@proxy:3128/x?y");
         ASSERT_PLAIN("https://t0k@host", "https://(hidden)@host");
         ASSERT_PLAIN("https://a:b@c@host", "https://(hidden)@host");
@@ -108,7 +108,7 @@ TEST(urls) {
         ASSERT_STAYS("unix:///run/containerd/containerd.sock");
 }
 
-TEST(assignments) {
+TEST(values_of_secret_names_are_hidden) {
         ASSERT_PLAIN("--token=abc --v=2", "--token=(hidden) --v=2");
         ASSERT_PLAIN("--bootstrap-token abc --v=2", "--bootstrap-token (hidden) --v=2");
         ASSERT_STAYS("--bootstrap-token --v=2");
@@ -140,14 +140,14 @@ TEST(assignments) {
         ASSERT_PLAIN("at 12: password: correct horse", "at 12: password: (hidden) horse");
 }
 
-TEST(headers) {
+TEST(authorization_headers_are_hidden) {
         ASSERT_PLAIN("Authorization: Basic dXNlcjpw\r\nHost: x", "Authorization: (hidden)\r\nHost: x");
         ASSERT_PLAIN("> authorization: Token a b c\n", "> authorization: (hidden)\n");
         ASSERT_PLAIN("curl -H 'Bearer abc123456' x", "curl -H 'Bearer (hidden)' x");
         ASSERT_STAYS("Basic information of bearer tokens");
 }
 
-TEST(tokens) {
+TEST(tokens_are_recognized_by_their_form) {
         ASSERT_PLAIN("key AKIAIOSFODNN7EXAMPLE used", "key (hidden) used");
         ASSERT_PLAIN("ASIAIOSFODNN7EXAMPLE", "(hidden)");
         ASSERT_STAYS("ASIAN AKIA");
@@ -157,7 +157,7 @@ TEST(tokens) {
         ASSERT_PLAIN("eyJunior eyJhbGciOi.eyJpc3MiOiJ.c2ln.", "eyJunior (hidden)");
 }
 
-TEST(private_keys) {
+TEST(private_keys_are_hidden) {
         ASSERT_PLAIN("a\n-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----\nb",
                      "a\n-----BEGIN RSA PRIVATE KEY-----(hidden)-----END RSA PRIVATE KEY-----\nb");
         ASSERT_PLAIN("-----BEGIN PRIVATE KEY-----\\nMIIB", "-----BEGIN PRIVATE KEY-----(hidden)");
@@ -167,7 +167,7 @@ TEST(private_keys) {
         ASSERT_STAYS("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n");
 }
 
-TEST(variables_of_units) {
+TEST(environment_lines_of_units_are_hidden) {
         ASSERT_PLAIN("[Service]\nEnvironment=A=b \"C=d e\"\nExecStart=/x\n", "[Service]\nEnvironment=(hidden)\nExecStart=/x\n");
         ASSERT_PLAIN("DefaultEnvironment=A=b \\\n  C=d\n[X]", "DefaultEnvironment=(hidden)\n[X]");
         ASSERT_PLAIN("Environment=A=b", "Environment=(hidden)");
@@ -176,8 +176,8 @@ TEST(variables_of_units) {
         ASSERT_STAYS("EnvironmentFile=/etc/eks/kubelet/environment\nUnsetEnvironment=A\nEnvironment=\n");
 }
 
-/* "no token: HTTP 403" is a sentence of ours; what others say is quoted, or stands on lines of its own */
-TEST(messages) {
+/* "no token: HTTP 403" is a sentence of ours. Texts of others are quoted, or have lines of their own. */
+TEST(our_messages_stay_and_quoted_texts_are_scrubbed) {
         _cleanup_(secrets_done) Secrets s = {};
         secrets_add(&s, "the-secret");
         _free_ char *own = secrets_hide(&s, "no token: HTTP 403 the-secret"),
@@ -188,14 +188,14 @@ TEST(messages) {
         ASSERT_STREQ(none, "");
 }
 
-TEST(names_of_files) {
+TEST(file_names_with_secret_words_stay_readable) {
         ASSERT_STAYS("open /etc/passwd: no such file");
         ASSERT_STAYS("\"/var/lib/kubelet/token: it is gone\"");
         ASSERT_PLAIN("example.com/password: abc", "example.com/password: (hidden)");
         ASSERT_PLAIN("/etc/password=abcdef", "/etc/password=(hidden)");
 }
 
-TEST(bytes_that_are_no_text) {
+TEST(binary_data_is_scrubbed) {
         _cleanup_(secrets_done) Secrets s = {};
         size_t size;
         secrets_add(&s, "the-secret");

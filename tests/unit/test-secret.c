@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Settings of the user that make their file one for root alone: keys, ends of names, passwords in URLs. */
+ * Settings of the user that make their file readable for root only: keys, ends of names, passwords in
+ * URLs. */
 #include "redact/secret.h"
 
 #include "base/str.h"
@@ -16,7 +17,7 @@ static bool words_hold(const char *a, const char *b) {
         return words_hold_secret(words);
 }
 
-TEST(keys) {
+TEST(secret_keys_of_json_are_found) {
         ASSERT_TRUE(json_holds("{\"registry\": {\"configs\": {\"r\": {\"auth\": {\"username\": \"u\"}}}}}"));
         ASSERT_TRUE(json_holds("[{\"a\": [{\"Password\": \"x\"}]}]"));
         ASSERT_TRUE(json_holds("{\"staticPodURLHeader\": {}}"));
@@ -29,7 +30,7 @@ TEST(keys) {
         ASSERT_TRUE(!json_holds("{\"image@sha256\": 1, \"https://r:5000\": 1}"));
 }
 
-TEST(ends_of_names) {
+TEST(names_that_end_like_secrets_are_secret) {
         static const char *const names[] = { "secret_key", "s3SecretKey", "secret-key", "db_pass", "DB_PWD", "credentials", "api_tokens", "secrets" };
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (!name_is_secret(names[i], strlen(names[i]), "") || !name_is_secret(names[i], strlen(names[i]), "3x"))
@@ -44,7 +45,7 @@ TEST(ends_of_names) {
         ASSERT_TRUE(!words_hold("--tokens", "3"));
 }
 
-TEST(urls) {
+TEST(passwords_in_urls_are_found) {
         ASSERT_TRUE(json_holds("{\"endpoint\": [\"https://u:p@mirror.example/v2\"]}"));
         ASSERT_TRUE(json_holds("\"https://token@mirror.example\""));
         ASSERT_TRUE(json_holds("\"a://b c://d@e\""));
@@ -53,7 +54,7 @@ TEST(urls) {
         ASSERT_TRUE(!json_holds("\"://\""));
 }
 
-TEST(options) {
+TEST(secret_command_line_options_are_found) {
         ASSERT_TRUE(words_hold("--bootstrap-token=abc", NULL));
         ASSERT_TRUE(words_hold("--bootstrap-token", "abc"));
         ASSERT_TRUE(words_hold("--v=2", "--manifest-url=http://u:p@h/x"));
