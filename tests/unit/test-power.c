@@ -66,7 +66,7 @@ static int look_at_filter(void) {
 
 TEST(the_filter_refuses_system_calls_and_programs) {
         if (TRANSLATED_BY(""))
-                SKIP("who translates instructions takes no filter of calls");
+                SKIP("a translator of instructions takes no filter of system calls");
         ASSERT_EQ(in_fork(look_at_filter), 0);
 }
 
@@ -77,7 +77,7 @@ static int look_at_programs(void) {
 
 TEST(the_filter_can_allow_programs) {
         if (TRANSLATED_BY(""))
-                SKIP("who translates instructions takes no filter of calls");
+                SKIP("a translator of instructions takes no filter of system calls");
         ASSERT_EQ(in_fork(look_at_programs), 0);
 }
 

@@ -185,7 +185,7 @@ TEST(a_child_that_survives_sigkill_is_left_behind) {
         close(fds[0]);
         close(fds[1]);
         if (c.status == 77)
-                SKIP("nobody may trace here");
+                SKIP("tracing is not allowed here");
         ASSERT_TRUE(c.timed_out);
         ASSERT_EQ(c.status, 128 + SIGKILL);
         ASSERT_TRUE(now_usec() - begin < 30 * USEC_PER_SEC);
