@@ -36,7 +36,7 @@ rpm=$(echo "$W"/nodestrap-*.aarch64.rpm); cp "$rpm" "$top/build/package/"
 try "its header says aarch64" is "$(rpm -qp --qf '%{ARCH}' "$rpm")" aarch64
 mkdir "$W/tree"; rpm2archive - <"$rpm" | tar -C "$W/tree" -xz
 try "its program is for arm64" sh -c 'aarch64-linux-gnu-readelf -h "$1" | grep -q AArch64' sh "$W/tree/usr/bin/nodestrap"
-try "and the same, but for the name of its debugging information" sh -c 'aarch64-linux-gnu-objcopy -R .gnu_debuglink "$1" "$3" && aarch64-linux-gnu-objcopy "$2" "$3.2" && cmp "$3" "$3.2"' sh "$W"/{root,tree}/usr/bin/nodestrap "$W/program"
+try "the packaged program has the same bytes, except for the name of its debugging information" sh -c 'aarch64-linux-gnu-objcopy -R .gnu_debuglink "$1" "$3" && aarch64-linux-gnu-objcopy "$2" "$3.2" && cmp "$3" "$3.2"' sh "$W"/{root,tree}/usr/bin/nodestrap "$W/program"
 try "the bill of materials names no packages of Debian's" python3 "$top/tests/oracles/spdx.py" "$W/tree" "$top" unknown
 native=$(ls -t "$top"/build/package/nodestrap-*.x86_64.rpm 2>/dev/null | head -1)
 [ -z "$native" ] || [ -z "$(cd "$top" && find Makefile README.md conf debian src units -newer "$native" -type f | head -1)" ] || native=

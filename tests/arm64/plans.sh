@@ -39,9 +39,9 @@ files() {       # PROGRAM DIRECTORY: those of a tray of a GB200 rack
 machine() { od -An -tu2 -j18 -N2 "$1" | tr -d ' '; }      # e_machine (elf(5)): 62 is x86-64, 183 arm64
 ok "the programs are of two architectures" test "$(machine "$arm") $(machine "$x86")" = "183 62"
 ok "arm64 plans for $(wc -w <<<"$types") types" all "$arm" "$tmp/arm"
-ok "so does x86-64" all "$x86" "$tmp/x86"
+ok "x86-64 plans each instance type" all "$x86" "$tmp/x86"
 ok "there are types of both" eval 'grep -lq aarch64 "$tmp"/arm/* && grep -lq x86_64 "$tmp"/arm/*'
 ok "every plan has an id" test "$(grep -lE '"planId": "sha256:[0-9a-f]{64}"' "$tmp"/arm/* | wc -l)" = "$(wc -w <<<"$types")"
 ok "byte for byte the same" diff -r "$tmp/arm" "$tmp/x86"
-ok "so is every file of a plan" eval 'files "$arm" "$tmp/a" && files "$x86" "$tmp/x" && diff -r "$tmp/a" "$tmp/x" && diff "$tmp/a.text" "$tmp/x.text"'
+ok "each planned file is the same on both architectures" eval 'files "$arm" "$tmp/a" && files "$x86" "$tmp/x" && diff -r "$tmp/a" "$tmp/x" && diff "$tmp/a.text" "$tmp/x.text"'
 done_testing

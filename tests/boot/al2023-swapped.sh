@@ -16,6 +16,6 @@
 try "nothing of the package is here" is "$(find /usr /etc -name '*nodestrap*')" ''
 check_swapped "our program alone"
 try "kubelet has what the file says" kubelet_has --v=5
-try "and what the user data says" kubelet_has --node-labels=team=example,tier=a-b
+try "kubelet has the labels of the user data" kubelet_has --node-labels=team=example,tier=a-b
 
 finish

@@ -29,45 +29,45 @@ try "only root may read it" is "$(stat -c '%a %u' $B/b.tar.gz)" "600 0"
 try "no secret is in it" no_canary
 try "the verdict is" has status.json '"verdict": *"ok"'
 try "its picture" has status.svg '<svg .*viewBox='
-try "and both plans" has plan-config.txt 'write-file +/etc/containerd/config.toml'
+try "the bundle has the plan of the config phase" has plan-config.txt 'write-file +/etc/containerd/config.toml'
 try "that of the second phase, too" has plan-run.txt 'start-unit +kubelet.service'
 try "the plans' id is that of the report" has plan-run.txt "$(python3 -c 'import json; print(json.load(open("/run/nodestrap/status.json"))["planId"])')"
-try "so is that of the devices phase" has plan-devices.txt "$(python3 -c 'import json; print(json.load(open("/run/nodestrap/status.json"))["planId"])')"
+try "the bundle has the plan of the devices phase" has plan-devices.txt "$(python3 -c 'import json; print(json.load(open("/run/nodestrap/status.json"))["planId"])')"
 try "the journal of the first phase" has journal/nodestrap.txt 'nodestrap\[[0-9]+\]: nodestrap: ok'
 try "of all three phases" is "$(grep -cE 'Applying plan sha256' $B/journal/nodestrap.txt)" 3
 try "the verdict's fields" has journal/verdicts.txt 'NODESTRAP_VERDICT=ok'
-try "containerd's journal" has journal/containerd.txt 'containerd\['
-try "kubelet's journal" has journal/kubelet.txt 'kubelet'
-try "what the chatty unit said, without the secrets" has journal/nodeadm.txt 'dialing via \(hidden\)'
-try "what cloud-init says" has journal/cloud-init.txt 'Cloud-init v. 24.1 running'
-try "and warns of" has journal/cloud-init.txt 'WARNING.: Failed to run'
-try "but not what scripts print" sh -c "! grep said-by-a-script $B/journal/cloud-init.txt"
+try "the bundle has the journal of containerd" has journal/containerd.txt 'containerd\['
+try "the bundle has the journal of kubelet" has journal/kubelet.txt 'kubelet'
+try "the bundle has the output of the chatty unit, without secrets" has journal/nodeadm.txt 'dialing via \(hidden\)'
+try "the bundle has the messages of cloud-init" has journal/cloud-init.txt 'Cloud-init v. 24.1 running'
+try "the bundle has the warnings of cloud-init" has journal/cloud-init.txt 'WARNING.: Failed to run'
+try "the bundle lacks the output of user scripts" sh -c "! grep said-by-a-script $B/journal/cloud-init.txt"
 try "the newest line first" sh -c "grep ^2 $B/journal/nodestrap.txt | cut -d' ' -f1 | sed -n '1p;\$p' | sort -rc"
 try "what failed" has systemd/failed.txt 'nodeadm-chatty.service'
 state() { tr '\n' ' ' <$B/systemd/show.txt | sed 's/  /\n/g' | grep -F ' Id=nodestrap-run.service ' | grep -F ' ActiveState=active ' | grep -F ' ExecMainStatus=0 '; }
 try "the state of our units" state
-try "no unit's environment" sh -c "! grep -rE '^(Default)?Environment=' $B/systemd | grep -v hidden"
+try "the bundle lacks the environment of units" sh -c "! grep -rE '^(Default)?Environment=' $B/systemd | grep -v hidden"
 try "the configuration, without values of the environment" has config.json '"API_TOKEN": "\(hidden\)"'
-try "kubelet's arguments" has files/etc/eks/kubelet/environment 'NODEADM_KUBELET_ARGS='
+try "the bundle has the arguments of kubelet" has files/etc/eks/kubelet/environment 'NODEADM_KUBELET_ARGS='
 try "the environment's names" has files/etc/nodestrap/environment/kubelet.service '^API_TOKEN=\(hidden\)$'
-try "containerd's configuration" has files/etc/containerd/config.toml nvidia
-try "which is as it was" cmp $B/files/etc/containerd/config.toml /etc/containerd/config.toml
+try "the bundle has the configuration of containerd" has files/etc/containerd/config.toml nvidia
+try "the configuration in the bundle has the same bytes" cmp $B/files/etc/containerd/config.toml /etc/containerd/config.toml
 try "GPUs, as nvidia-smi lists them" has nvidia/list.txt 'GPU 0'
 try "PCI devices" has machine/pci.txt 'DRIVER=nvidia.* PCI_ID=10DE:'
 try "mounts" has files/proc/mounts ' / '
 try "addresses" has machine/addresses.txt inet
 try "no program hung" sh -c "! grep -E 'in time|all the time' $B/errors.txt"
-try "the end is told" grep -E 'b.tar.gz: [0-9]+ files in nodestrap-[^ ]+, [0-9]+ KiB' $B/said
+try "the last message has the number of files and the size" grep -E 'b.tar.gz: [0-9]+ files in nodestrap-[^ ]+, [0-9]+ KiB' $B/said
 
 # The collector of the image asks for the journals of two units that do not run here.
-try "the image's collector finds the verdict of the first phase" sh -c "journalctl --unit=nodeadm-config --since -10d | grep -F 'NODESTRAP verdict=ok'"
-try "and that of the second" sh -c "journalctl --unit=nodeadm-run --since -10d | grep -F 'NODESTRAP verdict=ok'"
+try "the log collector of the image finds the verdict of the first phase" sh -c "journalctl --unit=nodeadm-config --since -10d | grep -F 'NODESTRAP verdict=ok'"
+try "the log collector of the image finds the verdict of the second phase" sh -c "journalctl --unit=nodeadm-run --since -10d | grep -F 'NODESTRAP verdict=ok'"
 
 # nvidia-smi that never comes back must not keep the rest.
 hang() { printf '#!/bin/sh\nexec sleep 1000\n' >/run/hangs && chmod +x /run/hangs && mount --bind /run/hangs "$(readlink -f "$(command -v nvidia-smi)")"; }
 try "a program that hangs" hang
 try "does not keep the bundle" take
-try "it is killed, and that is told" in_errors 'nvidia/query.txt: nvidia-smi timed out and was killed'
+try "bundle kills nvidia-smi at the deadline, and errors.txt says so" in_errors 'nvidia/query.txt: nvidia-smi timed out and was killed'
 try "the others are there" has containerd/images.txt REF
 try "still no secret" no_canary
 

@@ -28,7 +28,7 @@ kept() { cat /run/nodestrap/{status.json,plan*.txt,metrics.prom,joined.json,join
 # shellcheck disable=SC2046 # sources are words
 plans() { nodestrap plan $(sources) && nodestrap plan $(sources) --output json; }
 searches() {
-        try "$1: nobody finds one in a file" files_of_all
+        try "$1: no file outside the configuration has a secret" files_of_all
         try "$1: nor does systemd tell anybody" quiet buses
         try "$1: nor are they arguments" quiet arguments
         try "$1: nor does our journal have one" quiet journal
@@ -41,17 +41,17 @@ searches() {
 try "nodestrap-run.service is active" active nodestrap-run
 try "kubelet is active" active kubelet
 nodestrap wait --timeout 1s 2>out/wait
-try "what wait says has none" clean out/wait
+try "the output of wait has no secret" clean out/wait
 unread() { while read -r word; do [ "$word" = CANARY-env-refused ] || grep -rqF -e "$word" /etc/{nodestrap,containerd,kubernetes,eks/kubelet} || echo "$word"; done <canaries; }
 try "root finds all of them in the files of daemons" is "$(unread)" ""
-try "but for what systemd would write to its journal" no grep -rqF CANARY-env-refused /etc/nodestrap /etc/systemd
+try "units and drop-ins lack a value that systemd would write to its journal" no grep -rqF CANARY-env-refused /etc/nodestrap /etc/systemd
 gets() { tr '\0' '\n' <"/proc/$(property "$1" MainPID)/environ" | grep -x "WORD=CANARY-env-$1" && tr '\0' '\n' <"/proc/$(property "$1" MainPID)/environ" | grep -xF 'HTTPS_PROXY=http://me:CANARY-env-proxy@127.0.0.1:9'; }
 try "containerd has its variables and those of all" gets containerd
 try "so has kubelet" gets kubelet
 try "the reports are for root and who may read the journal" is "$(stat -c '%a %U %G' /run/nodestrap/{status,joined}.json | sort -u)" "640 root systemd-journal"
-try "what units were started with, by digest, is for root" is "$(stat -c %a /run/nodestrap/started/{containerd,kubelet}.service | sort -u)" 600
-try "who may not is told who may" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups nodestrap status 2>&1 | grep -F 'is for root and the group systemd-journal: run sudo nodestrap status'"
-try "who may can" setpriv --reuid 65534 --regid 65534 --groups systemd-journal nodestrap status
+try "only root may read the digests of what units were started with" is "$(stat -c %a /run/nodestrap/started/{containerd,kubelet}.service | sort -u)" 600
+try "status names the group that may read it" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups nodestrap status 2>&1 | grep -F 'is for root and the group systemd-journal: run sudo nodestrap status'"
+try "a member of systemd-journal may run status" setpriv --reuid 65534 --regid 65534 --groups systemd-journal nodestrap status
 # Or a search that looks at nothing would find nothing.
 control() {
         local pid rc=0
@@ -62,7 +62,7 @@ control() {
         quiet arguments && rc=1; kill "$pid"; wait "$pid"
         journal | grep -q nodestrap && bundle | grep -qa kubelet && [ $rc = 0 ]
 }
-try "what is there is found" control
+try "the search finds a secret that a test file has" control
 searches "on a node that is well"
 
 # The phases once more, with a file that containerd cannot read and a setting that the kernel does not take.
@@ -73,9 +73,9 @@ try "says what it has read" sh -c "journalctl -b -u containerd -o cat | grep -F 
 try "the verdict names both units and settings" sh -c "nodestrap status --long | grep -E 'failed .*set-sysctl:net.ipv4.tcp_congestion_control' && nodestrap status --long | grep -E 'containerd.service .*journalctl -u containerd.service'"
 messages() { python3 -c 'import glob, json
 for f in glob.glob("/run/nodestrap/events/*"): print(json.load(open(f))["message"])'; }
-try "what the cluster is to hear has none" quiet messages
+try "the messages for the cluster have no secret" quiet messages
 nodestrap wait --timeout 1s 2>out/wait
-try "nor has what wait says" clean out/wait
+try "the output of wait has no secret after the join" clean out/wait
 searches "on one that failed"
 
 finish

@@ -41,7 +41,7 @@ stopped_without_systemd() {     # FILE [COMMAND]: around the loss and the signal
         cat "out/$1"; [ $rc = 1 ] && tail -n 1 "out/$1" | grep -F '(1 EINTERRUPTED) at start-unit:containerd.service: stopped by SIGTERM'
 }
 try "one that waits for a connection is stopped by a signal" stopped_without_systemd stopped
-try "and one that learns of the signal as it loses the connection" stopped_without_systemd stopped-at-once held
+try "a wait ends at a signal even if it loses the connection to systemd at once" stopped_without_systemd stopped-at-once held
 
 # A running daemon must start again. An init that is stopped between its end and its next start leaves no daemon down.
 until [ "$(property containerd ActiveState)" = active ]; do sleep 0.1; done
@@ -61,6 +61,6 @@ printf '[Service]\nExecStartPre=-/bin/false\nExecStartPre=/bin/sh -c "kill -KILL
 systemctl stop containerd; systemctl daemon-reload
 # shellcheck disable=SC2046 # sources are words
 nodestrap init $(sources) 2>out/command
-try "a command that fails before a unit's own is named, and none whose end is ignored" sh -c "cat out/command; tail -n 1 out/command | grep -F 'its command /bin/sh (signal 9) failed'"
+try "the message names the command that failed before the main one, and no command whose end is ignored" sh -c "cat out/command; tail -n 1 out/command | grep -F 'its command /bin/sh (signal 9) failed'"
 
 finish

@@ -32,6 +32,6 @@ rm /etc/systemd/system/kubelet.service.d/conflicts.conf; systemctl stop kubelet
 mkdir -p /etc/systemd/system/containerd-eks.service.d
 printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "echo its own words; exit 7"\n' >/etc/systemd/system/containerd-eks.service.d/ends.conf
 systemctl daemon-reload; systemctl stop containerd; systemctl reset-failed
-try "one that ends is told of by how it ended" fails ends '.*status 7'
+try "the message has the exit status of a unit that ended" fails ends '.*status 7'
 
 finish

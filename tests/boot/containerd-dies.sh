@@ -22,6 +22,6 @@ try "the last line says how it ended" in_journal '^nodestrap: failed \(50 EUNIT\
 printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "sleep 0.3; exec /usr/bin/containerd"\n' >/etc/systemd/system/containerd.service.d/z.conf
 systemctl daemon-reload; systemctl stop containerd
 try "one that stays up goes well" sh -c "nodestrap init $(sources) 2>out/stays || { cat out/stays; false; }"
-try "and kubelet is active" active kubelet
+try "kubelet is active" active kubelet
 
 finish

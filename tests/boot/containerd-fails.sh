@@ -16,7 +16,7 @@ try "the root cause names containerd" in_journal 'failed \(50 EUNIT\).*container
 try "wait says so at once" wait_is_told "50 EUNIT at start-unit:containerd.service): "
 try "in one line of what it waits for" no grep '  | ' out/wait
 # The console shows the output of a unit (joined.sh), but no typed command, and no script of a unit.
-try "a script of a unit is no unit" no systemd-run --quiet --wait sh -c 'nodestrap wait; exit $?'
+try "wait in a script of a unit does not take that unit for nodestrap" no systemd-run --quiet --wait sh -c 'nodestrap wait; exit $?'
 
 # The kernel kills a child in a machine only (tests/torture/endurance/machine.sh); systemd would stop the phase for that, which then could not say why.
 try "a child that is killed for want of memory ends no phase" is "$(property nodestrap-config OOMPolicy) $(property nodestrap-devices OOMPolicy) $(property nodestrap-run OOMPolicy)" "continue continue continue"

@@ -27,14 +27,14 @@ try "wait says so at once" wait_is_told "50 ECRI at start-unit:containerd.servic
 rm $CONF; systemctl daemon-reload; pid=$(property containerd MainPID)
 try "once that is mended, an init ends well" init mended || cat out/mended
 try "it has started containerd again" no is "$(property containerd MainPID)" "$pid"
-try "and kubelet" active kubelet
+try "kubelet is active" active kubelet
 
 before_containerd 'ExecStartPre=/bin/sed -i "1i disabled_plugins = [\x27io.containerd.grpc.v1.cri\x27]" /etc/containerd/config.toml'
 try "a plugin that is disabled says nothing" refuses disabled 'its log does not say why: look for disabled_plugins; '
-try "and keeps kubelet down, too" no active kubelet
+try "kubelet stays down" no active kubelet
 pid=$(property containerd MainPID)
 try "the next init sees it as well" refuses again 'its log does not say why'
-try "which has started containerd again" no is "$(property containerd MainPID)" "$pid"
+try "init starts containerd again" no is "$(property containerd MainPID)" "$pid"
 
 before_containerd 'ExecStartPre=/bin/sh -c "echo []x >/etc/containerd/base-runtime-spec.json; printf \x27[debug]\\nformat = \"json\"\\n\x27 >>/etc/containerd/config.toml"'
 try "a containerd that writes JSON is understood" refuses json 'says "[^{]*base-runtime-spec.json.*cannot unmarshal array'

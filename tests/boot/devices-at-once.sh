@@ -33,9 +33,9 @@ waits() { # : a run process that cannot have the devices starts containerd meanw
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' kubelet
 before=$(pids)
 try "all of them end well" at_once
-try "and restarted nothing" is "$(pids)" "$before"
+try "the second init restarts nothing" is "$(pids)" "$before"
 try "the boot is well" is "$(value verdict)" ok
-try "nobody holds a lock" locked
+try "no process holds a lock" locked
 try "a run phase that comes first has containerd, and waits with kubelet" waits
 
 finish

@@ -24,7 +24,7 @@ print(next((a["outcome"] for a in json.load(open("/run/nodestrap/status.json"))[
 try "the devices were done while the user script ran" is "$(paste -sd' ' /run/watched)" "600 /run/cdi/nvidia.yaml"
 try "undivided" sh -c "grep -qx 'cdi-generated devices=8' /run/events-then && ! grep kubelet /run/events-then"
 try "the run phase divided them" is "$(outcome devices partition-gpus:mig) $(outcome devices,run partition-gpus:mig)" "none done"
-try "and wrote the CDI file anew" is "$(outcome devices,run generate-cdi:/var/run/cdi/nvidia.yaml)" "done"
+try "the run phase writes the CDI file again" is "$(outcome devices,run generate-cdi:/var/run/cdi/nvidia.yaml)" "done"
 try "the setting that the script changed was made again" is "$(outcome devices set-sysctl:net.ipv4.tcp_keepalive_time) $(outcome devices,run set-sysctl:net.ipv4.tcp_keepalive_time) $(cat /proc/sys/net/ipv4/tcp_keepalive_time)" "done done 600"
 try "the other one was found so" is "$(outcome devices,run set-sysctl:net.ipv4.tcp_keepalive_probes)" "unchanged"
 try "so was fabric manager" is "$(outcome devices,run start-unit:nvidia-fabricmanager.service)" "unchanged"

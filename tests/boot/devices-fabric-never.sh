@@ -22,11 +22,11 @@ print(next(a for a in json.load(sys.stdin)["actions"] if a["id"] == "await-fabri
 
 try "both phases exit with 33" is "$(property nodestrap-devices ExecMainStatus) $(property nodestrap-run ExecMainStatus)" "33 33"
 try "the verdict is the fabric's" is "$(value verdict) $(value code) $(value runs devices,run phase)" "failed EFABRIC devices"
-try "the plan has the deadline that was asked for" is "$(planned)" 40
+try "the plan has the deadline of the configuration" is "$(planned)" 40
 try "the devices phase has waited for all of its time" test "$(waited devices)" -ge $(($(planned) - 2))
 try "the run phase has the rest, ten seconds at least" in_journal '^await-fabric:fabric: the devices phase waited .* for it in vain; the run phase waits 10\.0 s more$'
-try "which it waits for" test "$(waited devices,run)" -ge 9
-try "and tells both" test "$(told)" -ge $(($(waited devices) + 9))
+try "the run phase waits for that deadline" test "$(waited devices,run)" -ge 9
+try "the message has the sum of both waits" test "$(told)" -ge $(($(waited devices) + 9))
 try "containerd is there" active containerd
 try "kubelet was not started" never_started
 try "the units tell of it" is "$(property nodestrap-devices ActiveState) $(property nodestrap-run ActiveState)" "failed failed"

@@ -17,7 +17,7 @@
 may_fail nodestrap-devices
 check_gpu_node 'reset all' fm-active 'nvidia-smi -L' 'cdi-generated devices=56' 'kubelet gpus=8 fabric=not-supported instances=56 cdi=yes'
 try "persistenced runs again" active nvidia-persistenced
-try "so does DCGM" active nvidia-dcgm
+try "DCGM runs" active nvidia-dcgm
 try "nvidia_drm is loaded again" test -d /sys/module/nvidia_drm
 try "nothing is left to bring back" test ! -e /run/nodestrap/stopped
 

@@ -17,7 +17,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-try "the devices phase had ended while the script ran, and nobody had asked for a reboot" is "$(paste -sd' ' /var/lib/watched)" "1 failed 0"
+try "the devices phase ends while the script runs, and requests no reboot" is "$(paste -sd' ' /var/lib/watched)" "1 failed 0"
 try "the script ran once, to its end" is "$(paste -sd' ' /var/lib/script)" "begun ended"
 try "the machine was started twice" is "$(grep -c ^power-on /var/lib/power-on)" 2
 check_gpu_node fm-active 'cdi-generated devices=56' 'kubelet gpus=8 fabric=not-supported instances=56 cdi=yes'

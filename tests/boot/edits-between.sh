@@ -18,7 +18,7 @@ try "the rest is as planned" argument --node-ip=10.11.12.13
 try "the run phase again" init "--skip config"
 try "restarts nothing" starts 1
 try "both phases again write what is planned" init
-try "and restart kubelet, which had read the other" starts 2
+try "init restarts kubelet, which had read the old file" starts 2
 try "with the planned arguments" no argument --edited=1
 check_second_run
 

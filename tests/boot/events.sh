@@ -18,7 +18,7 @@ while t:
     t = t[end:]'; }
 failed_units() { systemctl list-units --failed --plain --no-legend | awk '{ print $1 }' | sort | xargs; }
 try "the devices phase and the run phase failed, and nothing else" is "$(failed_units)" "nodestrap-devices.service nodestrap-run.service"
-try "the boot was over all the same" is "$(cat out/state)" degraded
+try "the boot ends, as degraded" is "$(cat out/state)" degraded
 try "no job is left" test -z "$(systemctl list-jobs --no-legend | grep -v vmtest)"
 try "the sender is at work" is "$(property nodestrap-event ActiveState) $(property nodestrap-event SubState)" "active running"
 try "since before the run phase ended" before "$(property nodestrap-event ExecMainStartTimestampMonotonic)" "$(property nodestrap-run ExecMainExitTimestampMonotonic)"
@@ -34,15 +34,15 @@ try "the journal has why it waits" in_journal 'Event NodestrapFailed is not sent
 
 # A shutdown ends it at once, as well
 systemctl stop nodestrap-event.path nodestrap-event.service
-try "it ends when it is told to" is "$(property nodestrap-event Result) $(property nodestrap-event ExecMainStatus)" "success 0"
-try "and has lost nothing" is "$(waiting | wc -l)" 2
+try "the service ends when systemd stops it" is "$(property nodestrap-event Result) $(property nodestrap-event ExecMainStatus)" "success 0"
+try "the service loses no Event when it ends" is "$(waiting | wc -l)" 2
 rm -r /run/nodestrap/events/*; systemctl start nodestrap-event.path
 try "with nothing to tell it is not started" is "$(property nodestrap-event ActiveState)" inactive
 printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {instance: {sysctl: {net.ipv4.ip_forward: "1"}}}\n' >/etc/eks/nodeadm.d/99-spec.yaml
 rm /etc/eks/nodeadm.d/50-spec.yaml
 # shellcheck disable=SC2046 # sources are words
 try "an init by hand that ends well" nodestrap init --skip config $(sources)
-try "is told, too" is "$(waiting)" "NodestrapRecovered ESYSCTL at set-sysctl:net.ipv4.no_such_setting is resolved: nodestrap has done every step"
+try "a recovery is an Event, too" is "$(waiting)" "NodestrapRecovered ESYSCTL at set-sysctl:net.ipv4.no_such_setting is resolved: nodestrap has done every step"
 try "the sender is started again" eventually active nodestrap-event
 
 # Each further try ends at once

@@ -29,40 +29,40 @@ try "kubelet never started" never_started
 try "the ledger has the instance" grep -xE 'i-[0-9a-f]+' $LEDGER
 try "the second boot has failed as the first one" is "$(value verdict) $(value code) $(property nodestrap-run ActiveState)" "failed EFABRIC failed"
 try "its warning is on record" grep -F "has used its one reboot ($LEDGER)" /run/nodestrap/status.json
-try "nothing is asked for" absent $ASKED
+try "nodestrap requests no reboot" absent $ASKED
 try "the unit that would reboot was skipped" is "$(property nodestrap-power ConditionResult)" no
 try "nodestrap-failed.target is reached" active nodestrap-failed.target
-try "what the image hangs on it ran in both boots" is "$(wc -l </var/lib/hook)" 2
+try "the hook of the image ran in both boots" is "$(wc -l </var/lib/hook)" 2
 try "no ordering cycle was broken" no_cycle
 # shellcheck disable=SC2046
 nodestrap plan $(sources) >out/plan 2>&1
 try "a plan says what a failure comes to" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'start kubelet; after hardware failure reboot once'"
-try "and that this instance has had it" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'no reboot after a hardware failure: this instance has used its one reboot'"
+try "the plan says that this instance has used its one reboot" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'no reboot after a hardware failure: this instance has used its one reboot'"
 
 echo junk >$LEDGER
 try "a run fails with a ledger that is damaged" run_fails
-try "which is told" in_journal "stays as it is: $LEDGER is damaged"
-try "and makes no reboot" absent $ASKED
+try "the message says that the ledger is damaged" in_journal "stays as it is: $LEDGER is damaged"
+try "a damaged ledger leads to no reboot" absent $ASKED
 rm $LEDGER
 try "a run by hand fails" by_hand
-try "and notes no reboot" absent $LEDGER
-try "nor asks for one" absent $ASKED
+try "nodestrap records no reboot" absent $LEDGER
+try "nodestrap requests no reboot by hand" absent $ASKED
 mkdir -p /run/as; ln -s /usr/bin/nodestrap /run/as/nodeadm
 # shellcheck disable=SC2046
 as_nodeadm() { no systemd-run -q --wait -p Environment=NODESTRAP_FAILURE_POLICY=yes /run/as/nodeadm init --skip config $(sources); }
-try "so does a unit of nodeadm's name" as_nodeadm
-try "which notes none either" absent $LEDGER
+try "a unit with a name of nodeadm works the same way" as_nodeadm
+try "a unit with a name of nodeadm records no reboot" absent $LEDGER
 
 # ---- poweroff ----
 printf '[Unit]\nDescription=What stands for the end\n' >/etc/systemd/system/poweroff.target; systemctl daemon-reload
 policy poweroff
 try "with poweroff a run fails" run_fails
-try "an end in 10 to 15 minutes is asked for" grep -xE 'poweroff ([6-8][0-9]{2}|900) 1800' $ASKED
+try "nodestrap requests a poweroff in 10 to 15 minutes" grep -xE 'poweroff ([6-8][0-9]{2}|900) 1800' $ASKED
 try "the unit waits for it" eventually active nodestrap-power
 try "a person types an init" by_hand
-try "which takes it back" absent $ASKED
+try "a good init takes the poweroff back" absent $ASKED
 try "the unit ends" eventually idle nodestrap-power
-try "and the machine is up" idle poweroff.target
+try "the machine stays up after the good init" idle poweroff.target
 
 systemctl stop nodestrap-event.path nodestrap-event
 looks() { pgrep -P "$(property nodestrap-power MainPID)" sleep >/dev/null; }    # it has looked once, and waits to look again
@@ -70,7 +70,7 @@ waits() { echo "$1" >$ASKED; rm -rf /run/nodestrap/events/*; mkdir -p /run/nodes
 try "with an Event that is not sent yet" waits 'poweroff 0 1800'
 sent=$(uptime_usec /proc/uptime); rm /run/nodestrap/events/1
 try "the machine powers off" eventually active poweroff.target
-try "but behind the Event" before "$sent" "$(property poweroff.target ActiveEnterTimestampMonotonic)"
+try "the poweroff comes after the Event" before "$sent" "$(property poweroff.target ActiveEnterTimestampMonotonic)"
 systemctl stop poweroff.target
 try "with an Event that cannot be sent" waits 'poweroff 0 4'
 try "it powers off, too" eventually active poweroff.target
@@ -82,9 +82,9 @@ try "kubelet has its turn" waits 'poweroff 0 1800'
 touch /run/nodestrap/kubelet-may-start; rm /run/nodestrap/events/1
 try "so the unit ends" eventually idle nodestrap-power
 try "it says why" in_journal "kubelet has run in this boot: no poweroff"
-try "and the machine is up" idle poweroff.target
+try "the machine stays up" idle poweroff.target
 systemctl start nodestrap-power
 try "another start is skipped" is "$(property nodestrap-power ConditionResult)" no
 try "a run fails then" run_fails
-try "and asks for nothing" absent $ASKED
+try "nodestrap requests nothing" absent $ASKED
 finish

@@ -35,7 +35,7 @@ try "containerd does not wait for GPUs, nor do EFA, the list, clocks and CDI for
 try "kubelet does" happened 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
 try "the critical path leads over the fabric" critical load-module:nvidia start-unit:nvidia-fabricmanager.service await-fabric:fabric start-unit:kubelet.service
 try "status marks it, and nothing beside it" marked await-fabric:fabric check-efa:efa
-try "and says what took longest" sh -c "nodestrap status --long | grep -E '^critical path \(>\): kubelet started .*; [0-9.]+ s of await-fabric:fabric'"
-try "so does the picture" sh -c "nodestrap status --output svg | grep -c '<g class=\"critical ' | grep -x '[0-9]*[1-9]'"
+try "status says which step took longest" sh -c "nodestrap status --long | grep -E '^critical path \(>\): kubelet started .*; [0-9.]+ s of await-fabric:fabric'"
+try "the picture marks the critical path" sh -c "nodestrap status --output svg | grep -c '<g class=\"critical ' | grep -x '[0-9]*[1-9]'"
 
 finish

@@ -19,28 +19,28 @@ number() { stat -c '%t:%T %a' "$1"; }
 # ---- nodes ----
 power_on p5-48xlarge
 mknod -m 600 /dev/nvidia-uvm c 1 3; ln -s ../null /dev/char/195:255
-try "a machine on which nobody has made a node of nvidia_uvm, and one is left of another driver" node_starts
+try "the node starts where the device node of nvidia_uvm is missing and another is of an older driver" node_starts
 try "has it with the number of this boot" is "$(number /dev/nvidia-uvm)" "$(printf %x "$(major_of nvidia-uvm)"):0 666"
-try "and the other one" is "$(number /dev/nvidia-uvm-tools)" "$(printf %x "$(major_of nvidia-uvm)"):1 666"
-try "and one for each GPU" is "$(number /dev/nvidiactl) $(number /dev/nvidia7)" "c3:ff 666 c3:7 666"
-try "which runc finds" is "$(readlink /dev/char/195:255) $(readlink /dev/char/195:7)" "../nvidiactl ../nvidia7"
-try "none for a module that nobody has loaded" no test -e /dev/nvidia-modeset
+try "nvidia-uvm-tools has the numbers of this driver" is "$(number /dev/nvidia-uvm-tools)" "$(printf %x "$(major_of nvidia-uvm)"):1 666"
+try "nvidiactl and each GPU have their device nodes" is "$(number /dev/nvidiactl) $(number /dev/nvidia7)" "c3:ff 666 c3:7 666"
+try "runc finds the device nodes in /dev/char" is "$(readlink /dev/char/195:255) $(readlink /dev/char/195:7)" "../nvidiactl ../nvidia7"
+try "a module that is not loaded has no device node" no test -e /dev/nvidia-modeset
 try "containers get them" has 'path: /dev/nvidia-uvm-tools$'
 try "kubelet has the file" kubelet_saw 'gpus=8 .*cdi=yes'
 
 # ---- again ----
 before=$(asked); again
 try "a second run asks neither nvidia-smi nor nvidia-ctk" is "$(asked)" "$before"
-try "status.json knows them all the same" is "$(value accelerator listed)" 8
+try "status.json has the number of listed GPUs" is "$(value accelerator listed)" 8
 echo "# mine" >>/run/cdi/nvidia.yaml; again
-try "a file that somebody wrote is made anew" no has mine
+try "nodestrap writes a foreign CDI file again" no has mine
 rm /dev/nvidia-uvm; again
-try "a node that somebody took away is there again" is "$(number /dev/nvidia-uvm)" "$(printf %x "$(major_of nvidia-uvm)"):0 666"
+try "nodestrap makes a removed device node again" is "$(number /dev/nvidia-uvm)" "$(printf %x "$(major_of nvidia-uvm)"):0 666"
 nvidia-smi -mig 1; nvidia-smi mig -cgi 1g.10gb,1g.10gb; again
-try "GPUs that somebody has divided since are listed anew" in_order 'nvidia-smi mig' 'nvidia-smi -L' 'cdi-generated devices=16'
+try "nodestrap lists GPUs again after their division has changed" in_order 'nvidia-smi mig' 'nvidia-smi -L' 'cdi-generated devices=16'
 try "with nodes for their instances" test -c /dev/nvidia-caps/nvidia-cap12
-try "and in the file" has 'name: "7:1"'
-try "which has none of them whole" no has 'name: "7"'
+try "the CDI file has the parts of GPUs" has 'name: "7:1"'
+try "the CDI file has no divided GPU as a whole" no has 'name: "7"'
 
 # ---- names ----
 power_on p5-48xlarge ctk-names=uuid

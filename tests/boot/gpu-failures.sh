@@ -27,22 +27,22 @@ try "containerd and all that does not need it is there" active containerd
 
 power_on p5-48xlarge fabric-takes=100000; fabric 'gate: warn'
 try "gate warn: the node comes up" node_starts
-try "kubelet starts all the same" kubelet_saw fabric=in-progress
+try "kubelet starts although the fabric is incomplete" kubelet_saw fabric=in-progress
 try "the warning is on record" grep -qE 'In Progress' /run/nodestrap/status.json
 
 power_on p5-48xlarge fabric-takes=100000; fabric 'gate: off'
 try "gate off: the node comes up" node_starts
-try "nobody waited" kubelet_saw fabric=in-progress
+try "kubelet starts without a wait for the fabric" kubelet_saw fabric=in-progress
 
 power_on p5-48xlarge fabric-takes=100000; cp /vmtest/cluster.yaml /etc/eks/nodeadm.d/; fabric '' 'failurePolicy: join-tainted'
 try "join-tainted: the run ends well" node_starts
 try "with the verdict tainted and the fabric's code" is "$(value verdict) $(value code) $(value step)" "tainted EFABRIC await-fabric:fabric"
 try "kubelet starts with a taint" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--register-with-taints=nodestrap/unhealthy=EFABRIC:NoSchedule'"
-try "and a label" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--node-labels=nodestrap/unhealthy=EFABRIC'"
+try "kubelet registers with a label for the failure" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--node-labels=nodestrap/unhealthy=EFABRIC'"
 rm /etc/fakes/fabric-takes; nvml_changed
 systemctl restart nodestrap-run
 try "when the fabric is there the next run is well" is "$(value verdict)" ok
-try "and kubelet loses the taint" sh -c "! tr '\0' '\n' </run/recording-kubelet/argv | grep unhealthy"
+try "kubelet loses the taint" sh -c "! tr '\0' '\n' </run/recording-kubelet/argv | grep unhealthy"
 
 power_on p5-48xlarge; echo 'fabric 3 completed 10' >/etc/fakes/nvml; fabric
 fails 33 EFABRIC 'GPU.*0000:86:00.0' "one GPU of eight that did not join"
@@ -53,7 +53,7 @@ fails 33 EFABRIC 'rack' "a tray whose rack lets it wait"
 # ---- fabric manager ----
 power_on p5-48xlarge fm-fails-once=yes; fabric
 try "a fabric manager that fails once is started again" node_starts
-try "and then all is well" kubelet_saw fabric=completed
+try "kubelet starts with a complete fabric" kubelet_saw fabric=completed
 power_on p5-48xlarge fm-leaves=yes fabric-takes=100000; fabric
 fails 33 EFABRIC 'nvidia-fabricmanager|fabric manager|In Progress' "a fabric manager that dies behind our back"
 power_on p5-48xlarge fm-version=570.86.15
@@ -68,7 +68,7 @@ try "fabric manager was not tried" never fm-
 
 # ---- the driver and its library ----
 power_on p5-48xlarge driver-fails="no tree for this kernel"; systemctl start --no-block nvidia-kmod-load
-try "the image's loader failed, and the driver can be loaded all the same: the node comes up" node_starts
+try "the node starts if the loader of the image failed but the driver can be loaded" node_starts
 try "the warning is on record" grep -qE 'nvidia-kmod-load.service' /run/nodestrap/status.json
 power_on p5-48xlarge driver-fails="no tree for this kernel" module-nvidia-missing=yes; systemctl start --no-block nvidia-kmod-load
 fails 33 EDRIVER 'nvidia' "the image's loader failed, and there is no module"
@@ -91,13 +91,13 @@ persistenced_is() {
 power_on p5-48xlarge; persistenced_is $'[Service]\nExecStart=\nExecStart=/bin/false'
 try "a persistenced that fails: the node comes up" node_starts
 try "with kubelet" kubelet_saw 'gpus=8 fabric=completed'
-try "and a warning" grep -qE 'nvidia-persistenced.service did not stay up: .*status 1' /run/nodestrap/status.json
+try "the warning has the exit status of persistenced" grep -qE 'nvidia-persistenced.service did not stay up: .*status 1' /run/nodestrap/status.json
 power_on p5-48xlarge; persistenced_is $'[Unit]\nStopWhenUnneeded=true'
-try "one that stops when nobody needs it: the node comes up" node_starts
+try "the node starts if persistenced stops for lack of work" node_starts
 try "it was started" happened persistenced-started
-try "and has stopped" is "$(property nvidia-persistenced ActiveState) $(property nvidia-persistenced Result)" "inactive success"
+try "persistenced has stopped without a failure" is "$(property nvidia-persistenced ActiveState) $(property nvidia-persistenced Result)" "inactive success"
 try "with kubelet" kubelet_saw 'gpus=8 fabric=completed'
-try "and no word of it" no grep -q 'nvidia-persistenced.service did not' /run/nodestrap/status.json
+try "status.json has no warning about persistenced" no grep -q 'nvidia-persistenced.service did not' /run/nodestrap/status.json
 
 # ---- programs ----
 power_on p5-48xlarge smi-sees=7
@@ -107,7 +107,7 @@ fails 33 ENVIDIASMI 'Unable to determine the device handle' "nvidia-smi fails"
 power_on p5-48xlarge; mv /usr/bin/nvidia-ctk /root/
 try "no nvidia-ctk: the node comes up" node_starts
 try "kubelet starts without CDI" kubelet_saw cdi=none
-try "what is missing is on record" grep -q 'nvidia-container-toolkit' /run/nodestrap/status.json
+try "status.json names the missing package" grep -q 'nvidia-container-toolkit' /run/nodestrap/status.json
 mv /root/nvidia-ctk /usr/bin/
 
 # ---- MIG ----

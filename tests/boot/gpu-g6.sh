@@ -13,6 +13,6 @@
 
 check_gpu_node 'module nvidia$' persistenced-started 'nvidia-smi -L' 'cdi-generated devices=1' 'kubelet gpus=1 fabric=not-supported instances=0 cdi=yes'
 try "fabric manager never ran" never 'fm-|nvlsm'
-try "the image's set-up ended well" is "$(property nvidia-setup Result)" success
+try "the setup of the image succeeds" is "$(property nvidia-setup Result)" success
 
 finish

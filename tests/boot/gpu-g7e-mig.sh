@@ -18,6 +18,6 @@ printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {accelerator:
 # shellcheck disable=SC2046  # words
 try "a later word turns MIG off" nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json
 try "no instance is left, and MIG mode is off on every GPU" is "$(grep -c '^instance' /var/lib/fake-nvml.state) $(grep -Ec '^mig [0-3] 0 0$' /var/lib/fake-nvml.state)" "0 4"
-try "and CDI has the GPUs as they are" is "$(cdi_state)" yes
+try "CDI has the divided GPUs" is "$(cdi_state)" yes
 
 finish

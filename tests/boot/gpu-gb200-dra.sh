@@ -14,16 +14,16 @@
 check_gpu_node 'module nvidia$' persistenced-started 'nvidia-smi -L' 'cdi-generated devices=4' 'kubelet gpus=4 fabric=completed instances=0 cdi=yes'
 try "fabric manager never ran" never 'fm-|nvlsm'
 try "IMEX never ran" never imex
-try "and cannot be started by mistake" is "$(property nvidia-imex LoadState)" masked
-try "GPU memory is the driver's" grep -x 'CoherentGPUMemoryMode: "driver"' /proc/driver/nvidia/params
+try "systemd cannot start nvidia-imex by mistake" is "$(property nvidia-imex LoadState)" masked
+try "the driver keeps the GPU memory to itself" grep -x 'CoherentGPUMemoryMode: "driver"' /proc/driver/nvidia/params
 try "EFA may map GPU memory" grep -x 'GrdmaPciTopoCheckOverride: 1' /proc/driver/nvidia/params
-try "and reaches it" is "$(value accelerator health gpudirect)" 'yes, by dma-buf'
+try "GPUDirect works by dma-buf" is "$(value accelerator health gpudirect)" 'yes, by dma-buf'
 try "channels are DRA's to make" no test -e /dev/nvidia-caps-imex-channels/channel0
 try "status.json knows the clique" is "$(value accelerator clusterUuid).$(value accelerator cliqueId)" 7b968a6d-c8aa-45e1-9e07-e1e51be99c31.1
 
 # Masked it is by the devices phase, and had not started before.
 systemctl unmask --runtime nvidia-imex && systemctl start nvidia-imex
 try "it would not start without the mask either" is "$(property nvidia-imex ConditionResult)" no
-try "nor does it run" no active nvidia-imex
+try "nvidia-imex does not run" no active nvidia-imex
 
 finish

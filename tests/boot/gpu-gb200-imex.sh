@@ -22,6 +22,6 @@ try "the channel is there, for every container" is "$(stat -c %F:%a:%T /dev/nvid
 container() { ctr --namespace k8s.io containers create --rootfs --device /dev/nvidia-caps-imex-channels/channel0 / "$1"; }
 try "containerd makes a container that asks for it" container with
 rm /dev/nvidia-caps-imex-channels/channel0
-try "and none where nobody made it" no container without
+try "a container without a request has no channel" no container without
 
 finish

@@ -23,7 +23,7 @@ clique() { sed -i "s/^cluster .*/cluster $1/" /etc/fake-nvml; }
 check_gpu_node 'cdi-generated devices=4' 'kubelet gpus=4 fabric=completed'
 try "kubelet has the label" has $label.1
 try "beside the user's own" has --node-labels=pool=rack
-try "that is no taint" is "$(value verdict) $(cat /run/nodestrap/metrics.prom | grep '^nodestrap_tainted')" "ok nodestrap_tainted 0"
+try "the label is not a taint" is "$(value verdict) $(cat /run/nodestrap/metrics.prom | grep '^nodestrap_tainted')" "ok nodestrap_tainted 0"
 
 kubelet=$(property kubelet MainPID)
 # shellcheck disable=SC2046 # sources are words
@@ -31,17 +31,17 @@ try "a run of kubelet alone, which sees no fabric" nodestrap init --skip config 
 try "leaves it alone" is "$(property kubelet MainPID)" "$kubelet"
 
 said() { nodestrap status --long | grep -F -- "$1" || { nodestrap status --long; return 1; }; }
-try "a Node that nobody knew needs no word" no said node-clique
+try "a Node that is new gets no warning" no said node-clique
 clique "7b968a6dc8aa45e19e07e1e51be99c31 32766"
-try "the rack was divided anew" again
-try "how to tell the Node is said" said "kubectl label --overwrite node NAME ${label#--node-labels=}.32766"
+try "init succeeds after the rack was divided again" again
+try "the warning has the kubectl command for the label" said "kubectl label --overwrite node NAME ${label#--node-labels=}.32766"
 try "kubelet has the new label" has $label.32766
-try "and was restarted for it" starts 2
+try "init restarts kubelet for the new label" starts 2
 
 spec false
-try "nobody asks for it any more" again
+try "init succeeds after the label is off" again
 try "then there is none" no sh -c "tr '\\0' '\\n' </run/recording-kubelet/argv | grep gpu.clique"
 try "the Node has to be told of that, too" said "kubectl label --overwrite node NAME nvidia.com/gpu.clique-"
-try "nor the file" no test -e /run/nodestrap/kubelet-environment
+try "the file of the label is gone" no test -e /run/nodestrap/kubelet-environment
 
 finish

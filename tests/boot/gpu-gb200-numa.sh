@@ -14,10 +14,10 @@
 . /vmtest/gpu.sh
 
 check_gpu_node 'cdi-generated devices=4' 'kubelet gpus=4 fabric=completed'
-try "GPU memory is the kernel's" grep -x 'CoherentGPUMemoryMode: "numa"' /proc/driver/nvidia/params
+try "the kernel manages the GPU memory" grep -x 'CoherentGPUMemoryMode: "numa"' /proc/driver/nvidia/params
 pages() { local node; for node; do echo "$(cat /sys/devices/system/node/node$node/hugepages/hugepages-2048kB/nr_hugepages)"; done; }
 try "pages are on the nodes with CPUs" is "$(pages 0 1 | xargs)" "7921 7920"
-try "and on no other" is "$(pages 2 10 18 26 | sort -u)" 0
+try "the nodes of GPU memory have no huge pages" is "$(pages 2 10 18 26 | sort -u)" 0
 
 printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {instance: {hugePages: {mode: explicit, pages: [{size: 2Mi, count: 10, numaNode: 10}]}}}\n' >/etc/eks/nodeadm.d/99-spec.yaml
 # shellcheck disable=SC2046 # sources are words

@@ -13,6 +13,6 @@
 
 check_gpu_node 'usr-copy bin' 'module nvidia$' gridd-started licensed 'kubelet gpus=1 fabric=not-supported instances=0 cdi=yes licensed'
 try "the daemon runs" active nvidia-gridd
-try "the image's set-up ended well" is "$(property nvidia-setup Result)" success
+try "the setup of the image succeeds" is "$(property nvidia-setup Result)" success
 
 finish

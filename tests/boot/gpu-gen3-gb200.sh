@@ -16,9 +16,9 @@ try "fabric manager never ran" never 'fm-|nvlsm'
 try "IMEX never ran" never imex
 for unit in nvidia-fabricmanager nvidia-imex; do
         try "the file of $unit hides a mask" test -f /etc/systemd/system/$unit.service
-        try "it is masked all the same" is "$(property $unit LoadState) $(property $unit UnitFileState)" "masked masked-runtime"
-        try "and cannot be started by mistake" no systemctl start $unit
+        try "$unit stays masked until the next boot" is "$(property $unit LoadState) $(property $unit UnitFileState)" "masked masked-runtime"
+        try "systemctl cannot start $unit" no systemctl start $unit
 done
-try "the image's option of the driver comes before ours" grep -qx 'CoherentGPUMemoryMode: "numa"' /proc/driver/nvidia/params
+try "the driver option of the image precedes that of nodestrap" grep -qx 'CoherentGPUMemoryMode: "numa"' /proc/driver/nvidia/params
 
 finish

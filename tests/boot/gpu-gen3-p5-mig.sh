@@ -21,6 +21,6 @@ try "no GPU was in use when it was to be divided" is "$(awk '$2 == "nvmlDeviceSe
 try "the toolkit's own writer of CDI did not run meanwhile" never cdi-refreshed
 depmod_runs
 try "from now on it may" systemctl start nvidia-cdi-refresh.service
-try "and writes the same" is "$(grep -c 'cdi-refreshed devices=56' $E) $(cdi_state)" "1 yes"
+try "nvidia-cdi-refresh writes the same devices" is "$(grep -c 'cdi-refreshed devices=56' $E) $(cdi_state)" "1 yes"
 
 finish

@@ -43,7 +43,7 @@ power_on p5-48xlarge
 try "a machine that is well comes up" node_starts
 try "with nothing to say" shown '^Health: good, checked .*pcie, kernel-log, efa, gpudirect$'
 try "EFA reaches the GPUs" shown '^GPUDirect: yes, by dma-buf and efa_nv_peermem$'
-try "also in the metrics" metric 'gpudirect 1$'
+try "the metrics say that GPUDirect works" metric 'gpudirect 1$'
 
 link_is 0000:64:00.0 current_link_width 8; link_is 0000:75:00.0 current_link_speed '16.0 GT/s PCIe'; link_is 0000:50:00.0 current_link_width 4
 mknod_of=$(awk '$2 == "gdrdrv"' /proc/devices); mkdir -p /run/fakes/machine/sys/module/gdrdrv
@@ -56,7 +56,7 @@ try "that GPU is not healthy" metric 'gpu_healthy\{gpu="1",address="0000:64:00.0
 mknod -m 666 /dev/gdrdrv c 235 0
 link_is 0000:64:00.0 current_link_width 16; link_is 0000:75:00.0 current_link_speed '32.0 GT/s PCIe'; link_is 0000:50:00.0 current_link_width 8
 try "all is mended: the node runs" again
-try "and is well" shown '^Health: good'
+try "the machine is well" shown '^Health: good'
 rm /dev/gdrdrv
 
 # ---- from power-on ----
@@ -66,7 +66,7 @@ NVRM: Xid (PCI:0000:86:00): 63, pid=1896, Row Remapper: New row marked for remap
 NVRM: Xid (PCI:0000:86:00): 63, pid=1896, Row Remapper: New row marked for remapping, reset gpu to activate.
 nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 30 LTSSM Fault Up
 NVRM: GPU 0000:97:00.0: RmInitAdapter failed! (0x62:0x40:2417)'
-try "ports and the kernel's log: the node runs" node_starts
+try "ports and the kernel log: the node runs" node_starts
 found efa-port 0000:50:00.0; found efa-port 0000:51:00.0; found xid 0000:86:00.0; found sxid 0000:c4:00.0; found gpu-init 0000:97:00.0
 try "five findings" shown '^Health: 5 findings$'
 
@@ -107,7 +107,7 @@ fails 33 EHEALTH '0000:50:00.0.*1: DOWN' "require: a port that is down"
 power_on p5-48xlarge efa-p2p=; echo 'options nvidia NVreg_EnableGpuFirmware=0' >/etc/modprobe.d/nvidia-disable-gsp.conf
 try "the proprietary driver: the node comes up" node_starts
 try "it says what is missing" shown "^GPUDirect: no, the proprietary NVIDIA kernel module has no dma-buf"
-try "so do the metrics" metric 'gpudirect 0$'
+try "the metrics say that GPUDirect does not work" metric 'gpudirect 0$'
 found peer-memory ''
 power_on p5-48xlarge efa-p2p=; echo 'options nvidia NVreg_EnableGpuFirmware=0' >/etc/modprobe.d/nvidia-disable-gsp.conf
 spec '{accelerator: {nvidia: {health: off, gpuDirect: on}}}'
@@ -123,21 +123,21 @@ power_on p6e-gb200; early; spec '{accelerator: {nvidia: {gpuDirect: on}}}'
 fails 33 EDRIVERSETTING 'loaded with GrdmaPciTopoCheckOverride=0 .wanted: 1' "it is required"
 power_on p6e-gb200; early; spec '{accelerator: {nvidia: {gpuDirect: off}}}'
 try "off: the node comes up" node_starts
-try "and is well, without a word of it" shown '^Health: good, checked .*kernel-log, efa$'
+try "the machine is well, and status says nothing of GPUDirect" shown '^Health: good, checked .*kernel-log, efa$'
 rm /etc/modprobe.d/zzz-image.conf
 
 # ---- other classes ----
 for f in p4d-24xlarge p5en-48xlarge p6-b200 g4dn g6e; do
         power_on $f; policy require
         try "$f, as it was built: the node comes up" node_starts
-        try "$f: and is well" shown '^Health: good'
+        try "$f: the machine is well" shown '^Health: good'
 done
 try "g6e: EFA reaches the GPUs" shown '^GPUDirect: yes'
 power_on g6e efa-takes=180; policy require
 try "EFA that is slower than the driver: the node comes up" node_starts
-try "and is well" shown '^Health: good'
+try "the machine is well when EFA comes late" shown '^Health: good'
 power_on g4dn
 try "g4dn comes up" node_starts
-try "g4dn: EFA does not, and that is no fault" shown "^GPUDirect: no, the proprietary NVIDIA kernel module"
+try "g4dn: GPUDirect does not work, which is not a fault" shown "^GPUDirect: no, the proprietary NVIDIA kernel module"
 
 finish

@@ -56,9 +56,9 @@ found() {
 
 power_on p5-48xlarge; mapfile -t addresses < <(gpus)
 try "a machine that is well comes up" node_starts
-try "and says what it has looked at" shown '^Health: good, checked fabric, recovery, memory, nvlink, clocks'
+try "status lists what the health check covered" shown '^Health: good, checked fabric, recovery, memory, nvlink, clocks'
 try "all eight are healthy" is "$(grep -c '^nodestrap_gpu_healthy.* 1$' /run/nodestrap/metrics.prom)" 8
-try "nothing is said of any" no grep -q '^nodestrap_gpu_health{' /run/nodestrap/metrics.prom
+try "the metrics have no fault" no grep -q '^nodestrap_gpu_health{' /run/nodestrap/metrics.prom
 
 try "one fabric is not well in eight ways: the node runs" again 'health 0 0x1 2' 'health 1 0x4 2' 'health 2 0x10 2' 'health 3 0x40 2' 'health 4 0x200 2' 'health 5 0x400 2' 'health 6 0x500 2' 'health 7 0 2'
 found 0 fabric-bandwidth; found 1 fabric-route-recovery; found 2 fabric-route; found 3 fabric-timeout-recovery
@@ -68,16 +68,16 @@ try "eight findings" shown '^Health: 8 findings$'
 try "memory, links and clocks: the node runs" again 'health 0 0 3' 'rows 1 pending' 'rows 2 failed' 'ecc 3 2' 'links 4 0,5,17' 'reasons 5 0x48' 'reasons 6 0x88' 'reasons 7 0x20'
 found 0 fabric-limited; found 1 row-remap-pending; found 2 row-remap-failed; found 3 ecc-uncorrected
 found 4 nvlink-down; found 5 hw-thermal-slowdown; found 6 hw-power-brake-slowdown; found 7 sw-thermal-slowdown
-try "what was so before is over" no shown 'fabric-route'
+try "status no longer has the fault of the earlier run" no shown 'fabric-route'
 
-try "what the driver wants: the node does not run" no again 'reasons 0 0x8' 'recovery 1 1' 'recovery 2 2' 'recovery 3 3' 'recovery 4 4' 'recovery 5 5' 'recovery 6 6' 'recovery 7 7'
+try "the node does not run if the driver wants a reset or a replacement" no again 'reasons 0 0x8' 'recovery 1 1' 'recovery 2 2' 'recovery 3 3' 'recovery 4 4' 'recovery 5 5' 'recovery 6 6' 'recovery 7 7'
 found 0 hw-slowdown; found 1 gpu-reset; found 2 node-reboot; found 3 drain-p2p
 found 4 drain-and-reset; found 5 recover-domain; found 6 bus-reset; found 7 system-reboot
 try "with a code and the first of them" is "$(value verdict) $(value code)" "failed EHEALTH"
-try "and how many there are" says 'GPU 1 .*reset it .*\(and 5 more\)$'
-try "a wish that nobody here knows is only told" again 'recovery 0 9'
+try "the message has the number of further faults" says 'GPU 1 .*reset it .*\(and 5 more\)$'
+try "an unknown recovery action only leads to a warning" again 'recovery 0 9'
 found 0 recovery-unknown
-try "nor does what the trays of a rack must do together keep the node out" again 'recovery all 5'
+try "an action for the trays of a whole rack does not keep the node down" again 'recovery all 5'
 found 5 recover-domain
 try "a moment of slowness is none" again 'reasons all 0x8 1x'
 try "they are well again" shown '^Health: good'
@@ -90,16 +90,16 @@ fails 33 EHEALTH 'GPU 4 \(0000:97:00.0\): 2 of its 18 NVLinks are down \(0, 5\)'
 power_on p5-48xlarge; cp /vmtest/cluster.yaml /etc/eks/nodeadm.d/; spec '{failurePolicy: join-tainted}'; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
 try "join-tainted: the node comes up" node_starts
 try "with the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
-try "and kubelet with a taint" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--register-with-taints=nodestrap/unhealthy=EHEALTH:NoSchedule'"
+try "kubelet registers with a taint" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--register-with-taints=nodestrap/unhealthy=EHEALTH:NoSchedule'"
 power_on p5-48xlarge; policy 'off'; printf '%s\n' 'links 4 0,5' 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
 try "off: the node comes up" node_starts
-try "nobody has looked" no grep -q 'health' /run/nodestrap/metrics.prom
-try "nor is there a word of it" no shown '^Health'
+try "nodestrap does not check health" no grep -q 'health' /run/nodestrap/metrics.prom
+try "status has no line for health" no shown '^Health'
 power_on p5-48xlarge; echo 'error nvmlDeviceGetRemappedRows 15 3' >/etc/fakes/nvml; nvml_changed
 fails 33 EHEALTH 'GPU 3 .*does not answer on the PCI bus' "a GPU that is lost"
 power_on p5-48xlarge fabric-takes=100000; printf '%s\n' 'health 3 0x500 2' 'links 3 all' >/etc/fakes/nvml; spec '{accelerator: {nvidia: {fabric: {timeout: 20s}}}}'; nvml_changed
 fails 33 EFABRIC 'In Progress' "a fabric that never completes"
-try "and its links, which may be why" shown '^  nvlink-down: GPU 3 .*18 of its 18'
+try "status also reports the links of that GPU" shown '^  nvlink-down: GPU 3 .*18 of its 18'
 
 # ---- other classes ----
 power_on g4dn; echo 'pages 0 pending' >/etc/fakes/nvml; nvml_changed
@@ -110,6 +110,6 @@ power_on p4d-24xlarge; echo 'links 5 3' >/etc/fakes/nvml; policy require; nvml_c
 fails 33 EHEALTH 'GPU 5 .*1 of its 12 NVLinks is down \(3\)' "A100, whose fabric nothing else tells of"
 power_on p5-4xlarge; policy require
 try "p5.4xlarge, whose links lead nowhere: the node comes up" node_starts
-try "and is well" shown '^Health: good, checked recovery, memory, clocks'
+try "the machine is well, and status lists what it checked" shown '^Health: good, checked recovery, memory, clocks'
 
 finish

@@ -33,10 +33,10 @@ fails 33 ELICENSE 'nvidia-gridd must get it, but does not run' "the daemon dies 
 mv /usr/bin/nvidia-gridd /root/; mv /usr/lib/systemd/system/nvidia-gridd.service /root/; systemctl daemon-reload
 power x=; require
 fails 33 ELICENSE 'this image lacks nvidia-gridd' "no daemon in the image, and it is asked for"
-try "nobody waited" quick
+try "the devices phase does not wait for a licence" quick
 
 power x=
-try "no daemon, and nobody asks: the node comes up" node_starts
+try "without the licence daemon the node comes up" node_starts
 try "kubelet has a GPU without a licence" kubelet_saw 'gpus=1 .* unlicensed'
 try "the plan has said so" warned 'cannot get one \(no nvidia-gridd.service\)'
 try "nothing was awaited" no grep -q await-license /run/nodestrap/status.json
@@ -45,16 +45,16 @@ mv /root/nvidia-gridd /usr/bin/; mv /root/nvidia-gridd.service /usr/lib/systemd/
 power gridd-fails="cannot detect the platform"
 try "a daemon that fails: the node comes up" node_starts
 try "kubelet has a GPU without a licence" kubelet_saw 'gpus=1 .* unlicensed'
-try "what failed is on record" warned 'nvidia-gridd.service'
-try "and what that means" warned 'has no licence for NVIDIA Workstation; without one CUDA fails after some time'
+try "the warning names the unit that failed" warned 'nvidia-gridd.service'
+try "the warning says what a missing licence means" warned 'has no licence for NVIDIA Workstation; without one CUDA fails after some time'
 
 power x=; sed -i '/^license/d' /etc/fake-nvml; echo 'error nvmlDeviceGetGridLicensableFeatures 3' >/etc/fakes/nvml
 require; fails 33 ELICENSE 'the licence of GPU 0 \(0000:31:00.0\) cannot be read: Not Supported' "a driver that is none of GRID's"
-try "nobody waited" quick
+try "the devices phase does not wait for a licence that cannot come" quick
 
 power gridd-never=yes; spec '{accelerator: {nvidia: {health: off}}}'
 try "health off: the node comes up" node_starts
-try "the daemon was started all the same" happened gridd-started
+try "the daemon starts anyway" happened gridd-started
 try "nothing was awaited" no grep -q await-license /run/nodestrap/status.json
 
 finish

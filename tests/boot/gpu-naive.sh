@@ -21,7 +21,7 @@ ours() {
 
 power_on p5-48xlarge
 try "fabric manager before the driver waits for GPUs in vain" no systemctl start nvidia-fabricmanager
-try "and says so" sh -c "journalctl -b -o cat -u nvidia-fabricmanager | grep 'not all local fabric manager instances finished'"
+try "fabric manager reports the unfinished fabric" sh -c "journalctl -b -o cat -u nvidia-fabricmanager | grep 'not all local fabric manager instances finished'"
 ours "with a driver that takes long, nodestrap brings the fabric up" p5-48xlarge driver-takes=60
 try "it waited" in_order 'module nvidia$' fm-active kubelet
 try "fabric manager had not to give up" never fm-gave-up
@@ -29,14 +29,14 @@ try "fabric manager had not to give up" never fm-gave-up
 power_on p6-b200
 modprobe nvidia
 try "fabric manager before mlx5_ib takes HGX B200 for an older system" no systemctl start nvidia-fabricmanager
-try "and says so" sh -c "journalctl -b -o cat -u nvidia-fabricmanager | grep 'Detected Pre-NVL5 system'"
+try "fabric manager reports a system without switches" sh -c "journalctl -b -o cat -u nvidia-fabricmanager | grep 'Detected Pre-NVL5 system'"
 try "it finds nothing to do" happened fm-nothing-to-do
 kubelet_starts
 try "the node takes pods although no GPU has a fabric" no kubelet_saw fabric=completed
 power_on p6-b200
 modprobe -a nvidia mlx5_ib
 try "fabric manager before ib_umad is refused" no systemctl start nvidia-fabricmanager
-try "and says so" happened 'fm-refused ib_umad'
+try "fabric manager reports that ib_umad is missing" happened 'fm-refused ib_umad'
 ours "nodestrap loads what is missing" p6-b200
 try "in this order" in_order 'module mlx5_core' 'module mlx5_ib' 'module ib_umad' nvlsm-started fm-active 'kubelet .*fabric=completed'
 try "fabric manager was started once, and well" once fm-
@@ -54,26 +54,26 @@ guid=$(port_guid mlx5_0)
 /opt/nvidia/nvlsm/sbin/nvlsm --guid "$guid" --pid_file /run/nvlsm.pid
 try "NVLSM on the first port of a bridge lets fabric manager start" sh -c "nv-fabricmanager -c /dev/null -g $guid >/dev/null 2>&1"     # its daemon keeps what it was given
 kubelet_starts
-try "but no GPU gets a fabric: that port is none for a subnet manager" kubelet_saw 'gpus=8 fabric=(not-started|in-progress)'
+try "no GPU joins the fabric by a port that is not for a subnet manager" kubelet_saw 'gpus=8 fabric=(not-started|in-progress)'
 kill "$(cat /run/nvlsm.pid)" "$(cat /run/nvidia-fabricmanager/nv-fabricmanager.pid)"
 ours "nodestrap leaves the choice to the vendor's script" p6-b200
-try "which finds the one" kubelet_saw 'gpus=8 fabric=completed'
+try "nodestrap finds the right port" kubelet_saw 'gpus=8 fabric=completed'
 
 power_on p6-b200
 modprobe -a nvidia mlx5_ib ib_umad; mv /usr/sbin/ibstat /root/
 try "without infiniband-diags the vendor's start fails" no systemctl start nvidia-fabricmanager
 try "each time" no systemctl start nvidia-fabricmanager
 kubelet_starts
-try "and the node takes pods" kubelet_saw 'gpus=8 fabric=(not-started|in-progress)'
+try "the node takes pods with an incomplete fabric" kubelet_saw 'gpus=8 fabric=(not-started|in-progress)'
 power_on p6-b200
 fails 33 EFABRICMANAGER 'ibstat.*infiniband-diags' "without it nodestrap names the package"
-try "and tries nothing" never fm-
+try "nodestrap does not start fabric manager" never fm-
 mv /root/ibstat /usr/sbin/
 
 for fixture in g6e p6e-gb200; do
         power_on $fixture
         modprobe nvidia
-        try "$fixture: fabric manager fails where there is no switch" no systemctl start nvidia-fabricmanager
+        try "$fixture: fabric manager fails without a switch" no systemctl start nvidia-fabricmanager
         ours "$fixture: nodestrap brings the node up" $fixture
         try "$fixture: it never ran" never 'fm-|nvlsm'
         try "$fixture: and did not fail" is "$(property nvidia-fabricmanager ActiveState)" inactive
@@ -125,23 +125,23 @@ try "with IMEX on the host DRA's daemon is refused" no nvidia-imex -c /etc/nvidi
 try "for the role is taken" happened imex-in-use
 SPEC='{accelerator: {nvidia: {imex: {mode: dra}}}}' ours "nodestrap keeps the host's away" p6e-gb200
 printf '10.0.0.%s\n' 1 2 >/etc/nvidia-imex/nodes_config.cfg; echo IMEX_CMD_ENABLED=1 >/etc/nvidia-imex/config.cfg
-try "nobody can start it by mistake" no systemctl start nvidia-imex
+try "systemctl cannot start nvidia-imex by mistake" no systemctl start nvidia-imex
 try "DRA's has the role" nvidia-imex -c /etc/nvidia-imex/config.cfg
 kill "$(cat /run/nvidia-imex/nvidia-imex.pid)"
 
 power_on p5-48xlarge
 modprobe nvidia
 try "no module makes channels: loading one fails" no modprobe nvidia-caps-imex-channels
-try "and there is none" no test -e /dev/nvidia-caps-imex-channels/channel0
+try "channel 0 does not exist" no test -e /dev/nvidia-caps-imex-channels/channel0
 SPEC='{accelerator: {nvidia: {imex: {createChannel0: true}}}}' ours "nodestrap makes the one that is asked for" p5-48xlarge
 try "as a device that every container may open" sh -c "stat -c %F:%a:%t:%T /dev/nvidia-caps-imex-channels/channel0 | grep -E '^character special file:666:[0-9a-f]+:0'"
-try "and loads no module for it" never module-refused
+try "nodestrap loads no module for channels" never module-refused
 
 early='http://169.254.169.254/latest/api/token: Network is unreachable'
 power_on p5-48xlarge driver-fails="$early"
 try "a loader that asks the metadata service before there is a network fails" no systemctl start nvidia-kmod-load
 kubelet_starts
-try "and the node takes pods without a driver" kubelet_saw 'gpus=\? '
+try "the node takes pods although it has no driver" kubelet_saw 'gpus=\? '
 ours "nodestrap loads the driver itself then" p5-48xlarge driver-fails="$early"
 try "before anything that needs it" in_order driver-failed 'module nvidia$' fm-active 'kubelet gpus=8 fabric=completed'
 

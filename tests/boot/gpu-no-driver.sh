@@ -11,7 +11,7 @@
 . /vmtest/gpu.sh
 
 check_gpu_node 'kubelet gpus=\?'
-try "it is said that somebody else must bring one" grep -q 'this image has no NVIDIA driver .*: 8 NVIDIA GPUs are not set up' /run/nodestrap/status.json
+try "the warning says that the image must bring a driver" grep -q 'this image has no NVIDIA driver .*: 8 NVIDIA GPUs are not set up' /run/nodestrap/status.json
 try "nothing was loaded or started" never 'module nvidia|fm-|persistenced|cdi-'
 
 finish

@@ -15,11 +15,11 @@
 
 try "the machine was not rebooted" is "$(grep -c ^power-on /var/lib/power-on)" 1
 try "the GPUs were held by a unit of the image" in_order dcgm-started 'module nvidia_drm' persistenced-started clocks-of-the-ami 'unload nvidia_drm' 'unload nvidia_modeset' 'reset all'
-try "one reset was enough, and refused to nobody" sh -c "! grep reset-refused $E; [ \$(grep -c '^reset' $E) = 1 ]"
+try "one reset is enough, and the driver does not refuse it" sh -c "! grep reset-refused $E; [ \$(grep -c '^reset' $E) = 1 ]"
 try "fabric manager came up behind it, once" sh -c "[ \$(grep -c '^fm-active' $E) = 1 ]"
 check_gpu_node 'reset all' fm-active 'nvidia-smi -L' 'cdi-generated devices=56' 'kubelet gpus=8 fabric=not-supported instances=56 cdi=yes'
 try "persistenced runs again" active nvidia-persistenced
-try "so does DCGM" active nvidia-dcgm
+try "DCGM runs" active nvidia-dcgm
 try "nvidia_drm is loaded again" test -d /sys/module/nvidia_drm
 
 finish

@@ -15,7 +15,7 @@ check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpu
 try "EFA came before kubelet" in_order 'module efa' kubelet
 try "fabric manager was started once" once fm-
 try "no NVLSM" never nvlsm
-try "nvidia-smi and nvidia-ctk were asked once, in three runs" is "$(programs_asked)" 2
+try "three runs call nvidia-smi and nvidia-ctk only once" is "$(programs_asked)" 2
 try "status.json knows the fabric" is "$(value accelerator states)" "{'Completed': 8}"
 
 finish

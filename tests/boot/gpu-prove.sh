@@ -37,7 +37,7 @@ proved() { journalctl -b -o cat -u 'nodestrap-prove@*' | grep -c 'Starting nodes
 machine
 before=$(proved)
 try "eight GPUs that are well: the node comes up" node_starts
-try "and says so" shown '^Test: well$'
+try "status says that the test found nothing" shown '^Test: well$'
 try "with figures" shown '^  .* GiB of GPU memory, memory .* to-gpu .* to-host .* link .* GB/s$'
 try "in the metrics, too" is "$(grep -c '^nodestrap_gpu_prove_bytes_per_second{' /run/nodestrap/metrics.prom)" 32
 try "each link in status.json" is "$(python3 -c 'import json; print(len(json.load(open("/run/nodestrap/status.json"))["accelerator"]["prove"]["links"]))')" 56
@@ -68,26 +68,26 @@ try "with the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEA
 
 machine 'speed peer 120 3 5'
 try "a slow link: the node comes up" node_starts
-try "and names the two" shown 'slow-link: GPU 3 .*GPU 3 ↔ GPU 5'
-try "and nothing else" shown '^Test: with findings$'
+try "the finding names both GPUs of the slow link" shown 'slow-link: GPU 3 .*GPU 3 ↔ GPU 5'
+try "the test has findings, but no other fault" shown '^Test: with findings$'
 more='health: require'; machine 'speed memory 1900 4'; more=
 fails 33 EHEALTH 'GPU 4 .*below 80 % of the median' "slow memory, with health: require"
 machine 'error cuMemAlloc 2 1'
 try "no memory: the node comes up" node_starts
-try "and says so" shown 'prove-no-memory: GPU 1'
+try "the finding names the GPU without free memory" shown 'prove-no-memory: GPU 1'
 machine 'ptx 6.3'
 try "a driver that refuses the PTX: the node comes up" node_starts
-try "and says so" shown 'prove-ptx: GPU 0'
+try "the finding names the GPU that refuses the program" shown 'prove-ptx: GPU 0'
 machine 'error cuCtxCreate 46 2'
 try "a GPU that another program has: the node comes up" node_starts
-try "and says so" shown 'prove-in-use: GPU 2'
+try "the finding names the GPU that is in use" shown 'prove-in-use: GPU 2'
 library=/usr/lib/x86_64-linux-gnu/libcuda.so.1; machine; mv $library $library.away
 try "no libcuda: the node comes up" node_starts
-try "and says so" shown 'prove-no-libcuda: '
+try "the finding says that libcuda is missing" shown 'prove-no-libcuda: '
 mv $library.away $library
 fixture=g4dn; machine
 try "T4: the node comes up" node_starts
-try "and is not tested" shown 'prove-unsupported: GPU 0 .*7.5'
+try "the test leaves out a GPU that it does not support" shown 'prove-unsupported: GPU 0 .*7.5'
 fixture=p5-48xlarge
 policy=off; machine 'stuck 3 0x8000 4 1'
 try "off: the node comes up" node_starts

@@ -23,7 +23,7 @@ check_tuned() {                         # WORDS
         try "$1C6 is disabled on both CPUs" is "$(idle 3)" "1 1"
         try "$1C1E, which is quick, is not" is "$(idle 2)" "0 0"
         try "$1the record has what was there before" is "$(cut -d' ' -f2 /run/nodestrap/tuning | sort | uniq -c | xargs)" "2 0 2 powersave"
-        try "$1what nodestrap does not set is told" in_journal 'settings of this machine slow down its GPUs: .*clock source is hpet.*IOMMU domain is DMA.*swap is on'
+        try "$1the journal has the settings that nodestrap does not change" in_journal 'settings of this machine slow down its GPUs: .*clock source is hpet.*IOMMU domain is DMA.*swap is on'
         try "$1what it sets is not" not_in_journal 'settings of this machine slow down its GPUs: .*(governor|idle state)'
 }
 machine() { is "$(grep -c ^power-on /var/lib/power-on)" "$1"; }
@@ -45,7 +45,7 @@ check_tuned 'after a reboot: '
 spec '{kubelet: {config: {failSwapOn: false}}}'
 try "without the key: an init" nodestrap init
 try "takes back all it has set" is "$(outcome) $(governors) $(idle 3) $(idle 2)" "done powersave powersave 0 0 0 0"
-try "and forgets it" test ! -e /run/nodestrap/tuning
+try "nodestrap forgets the settings that it restored" test ! -e /run/nodestrap/tuning
 # shellcheck disable=SC2046 # sources are words
 try "a plan tells of both" matches "$(nodestrap plan $(sources) --output json 2>&1)" 'C6 takes 290 us to leave, more than 10 .spec.*the CPU governor is powersave and not performance .spec'
 nodestrap doctor --output json >out/doctor.json 2>/dev/null
@@ -58,7 +58,7 @@ try "has nothing to take back" is "$(outcome)" ''
 spec '{instance: {tuning: gpu}, kubelet: {config: {failSwapOn: false}}}'
 stuck=$CPUS/cpufreq/policy1/scaling_governor
 mount --bind $stuck $stuck && mount -o remount,ro,bind $stuck
-try "where a governor cannot be written: an init is well all the same" nodestrap init
+try "init succeeds if it cannot write a CPU governor" nodestrap init
 try "it sets all else" is "$(governors) $(idle 3)" "performance powersave 1 1"
 try "it says which stays" warned 'policy1/scaling_governor cannot be set .Read-only file system.: 1 of 4 CPU settings'
 try "the verdict stays" is "$(value verdict)" ok

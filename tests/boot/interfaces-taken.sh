@@ -15,7 +15,7 @@ comes_to_all() { local name; for name; do comes_to "$name" configured || return;
 taken() { links && systemctl start systemd-networkd && comes_to_all $(names) && add $(names); }
 both_up() { links && systemctl start systemd-networkd && comes_to_all eth0 eth1; }
 instance_new --cards 4 --count 4 --subnets 2
-try "the image's file has them all, then they were added" taken
+try "the file of the image already has the interfaces that udev adds" taken
 check_interfaces "taken over"
 instance_new --cards 2 --count 2
 try "both at about the same time" instance_up
@@ -24,12 +24,12 @@ check_interfaces "at the same time"
 # networkd keeps an address over a reload, and cannot give its lease back until it asks again. If it starts again in between, it makes the
 # same address once more, and the route of the subnet stays in the main table.
 instance_new --cards 2 --count 2 --subnets 2
-try "the image's file has both" both_up
+try "the file of the image has both interfaces" both_up
 : >$VPC/hold/eth1
 add eth1 & adding=$!
 try "the other one is not given an address again yet" comes_to eth1 configuring
 # its own file is read by then: what else there is to do is done here first
-try "so that it is not begun anew yet" eval 'add eth0 && kill -0 $adding'
+try "udev-net-manager for eth0 still runs" eval 'add eth0 && kill -0 $adding'
 rm $VPC/hold/eth1
 wait $adding
 try "it is when it has one" is $? 0

@@ -20,7 +20,7 @@ reason='"failed to validate kubelet configuration, error: invalid configuration:
 
 try "the run phase exits with 50" exited nodestrap-run 50
 try "the last line has the sentence of kubelet" in_journal "^nodestrap: failed \\(50 EKUBELET\\) at start-unit:kubelet.service: kubelet.service did not stay up: its process exited with status 1 and says $reason"
-try "and where the NodeConfig has that setting" in_journal '^nodestrap: failed \(50 EKUBELET\) .*; .*50-spec.yaml, line 3 says spec.kubelet.config.maxPods$'
+try "the message has the line of the NodeConfig with that setting" in_journal '^nodestrap: failed \(50 EKUBELET\) .*; .*50-spec.yaml, line 3 says spec.kubelet.config.maxPods$'
 try "status.json has it, too" grep -E '"text": ".*must not be a negative number.*says spec.kubelet.config.maxPods' /run/nodestrap/status.json
 
 cat >/run/says <<'END'
@@ -29,19 +29,19 @@ echo 'E1127 02:46:12.326861 5484 run.go:72] "command failed" err="invalid argume
 END
 chmod 755 /run/says; says /run/says
 try "a kubelet that refuses a flag" no init flag
-try "is told of with the place of that" last_line flag 'says "invalid argument .*2.* for .*--v.* flag, .*; user-data, part 1, line [0-9]+ says spec.kubelet.flags\[1\]$'
-try "and no secret" no grep hunter2 out/flag /run/nodestrap/status.json
+try "the message has the line of the wrong flag" last_line flag 'says "invalid argument .*2.* for .*--v.* flag, .*; user-data, part 1, line [0-9]+ says spec.kubelet.flags\[1\]$'
+try "neither the message nor the status has a secret" no grep hunter2 out/flag /run/nodestrap/status.json
 
 # Secrets look otherwise once a line has lost its escapes, and half of one is none that is known.
 printf '#!/bin/sh\ncat /run/words >&2; exit 1\n' >/run/says
 words() { printf '%s\n' "E1127 02:46:12.326861 5484 run.go:72] \"command failed\" err=\"$1\"" >/run/words; }
 words 'it reads tulip\thorse\t battery staple and ends'
 try "a kubelet that quotes a secret with escapes" no init escapes
-try "is told of without it" last_line escapes 'and says "it reads \(hidden\) and ends"'
+try "the message hides a secret with escapes" last_line escapes 'and says "it reads \(hidden\) and ends"'
 words "$(printf 'pod %.0s' {1..130})tulip\thorse\t battery staple"
 try "a kubelet whose long line ends with one" no init long
-try "is told of without a part of it" last_line long 'and says "pod pod .* pod \(hidden\)"'
-try "nor is it in the status" no grep -E 'tulip|staple' out/escapes out/long /run/nodestrap/status.json
+try "the message hides each part of a long secret" last_line long 'and says "pod pod .* pod \(hidden\)"'
+try "the status has no part of these secrets" no grep -E 'tulip|staple' out/escapes out/long /run/nodestrap/status.json
 
 says '/bin/sh -c "systemd-notify --ready; exec /usr/bin/kubelet $NODEADM_KUBELET_ARGS"'
 try "a kubelet that ends later lets the run phase end" init later || cat out/later

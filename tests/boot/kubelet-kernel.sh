@@ -24,8 +24,8 @@ head -n 1 /vmtest/kernel/swaps >none; cat none >/vmtest/kernel/swaps
 echo 0 >/vmtest/kernel/sys/kernel/panic; echo 2 >/vmtest/kernel/sys/vm/overcommit_memory
 settings='kubelet does not start: protectKernelDefaults requires other kernel settings \(vm\.overcommit_memory is 2 and not 1, kernel\.panic is 0 and not 10\); set them in a file in /etc/sysctl\.d, or in spec\.instance\.sysctl'
 try "a plan warns of settings" plans "\"$settings\""
-try "without swap the settings are told" fails_with "failed \(50 EUNIT\) at start-unit:kubelet\.service: $settings"
-try "and kubelet was still never started" never_started
+try "the error names the settings that kubelet needs" fails_with "failed \(50 EUNIT\) at start-unit:kubelet\.service: $settings"
+try "kubelet has still never started" never_started
 echo 10 >/vmtest/kernel/sys/kernel/panic; echo 1 >/vmtest/kernel/sys/vm/overcommit_memory
 try "a plan says nothing more" no plans 'kubelet does not start'
 try "the run phase ends well" init "--skip config"

@@ -28,11 +28,11 @@ try "the run phase finds it so, and waits" eventually init_is_queued
 try "the restart is due" restarted_after 0
 wait $init; try "the run phase ends well" sh -c "cat out/init; exit $?"
 try "kubelet runs" active kubelet
-try "and the next run leaves it alone" init "--skip config"
+try "the next run leaves kubelet alone" init "--skip config"
 try "after the restart that was due" starts 3
 try "later again" restarted_after 1h
 try "it ends once more" crash
-try "what it reads has changed" touch /etc/eks/kubelet/environment
+try "the environment file of kubelet changes" touch /etc/eks/kubelet/environment
 try "the run phase restarts it, and ends well" init "--skip config"
 try "kubelet is up" active kubelet
 try "once" starts 4

@@ -28,7 +28,7 @@ check_image() { # BOOT
         kubelet_began
         try "$1: kubelet was started once" starts 1
         try "$1: both are in runtime.slice" is "$(property containerd Slice) $(property kubelet Slice)" "runtime.slice runtime.slice"
-        try "$1: cloud-init's scripts found the files of the configuration phase" grep -q NODEADM_KUBELET_ARGS= /run/cloud-init/network
+        try "$1: scripts of cloud-init find the files of the configuration phase" grep -q NODEADM_KUBELET_ARGS= /run/cloud-init/network
         try "$1: but no kubelet" grep -qx 'kubelet is inactive' /run/cloud-init/final
         try "$1: later interfaces are the CNI's" test -e /run/nodeadm/init
         try "$1: no ordering cycle was broken" no_cycle
@@ -36,29 +36,29 @@ check_image() { # BOOT
 }
 # Which program has set up the network.
 check_network_theirs() {
-        try "$1: somebody's nodeadm-internal was called for the interface and for all" internal_calls 'boot-hook,udev-net-manager --action add --interface eth0'
-        try "$1: nodestrap's settings for networkd are not there" no test -e /run/systemd/networkd.conf.d/80-nodestrap.conf
+        try "$1: the nodeadm-internal of the image was called for the interface and for all" internal_calls 'boot-hook,udev-net-manager --action add --interface eth0'
+        try "$1: the networkd settings of nodestrap are not there" no test -e /run/systemd/networkd.conf.d/80-nodestrap.conf
         try "$1: nor has it an interface" is "$(find /run/systemd/network -name '70-eks*' 2>/dev/null) $(systemctl list-units --all --plain --no-legend 'nodestrap-udev-net-manager@*')" ' '
 }
 check_network_ours() {
-        try "$1: somebody's nodeadm-internal was not called" internal_calls ''
+        try "$1: the nodeadm-internal of the image was not called" internal_calls ''
         try "$1: eth0 is configured" is "$(setup_of eth0)" configured
         try "$1: by one unit of ours" is "$(property nodestrap-udev-net-manager@eth0 ActiveState) $(property udev-net-manager@eth0 ActiveState)" "active inactive"
         try "$1: the hook came before the first phase" before "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
-        try "$1: nodestrap's settings for networkd are there" test -e /run/systemd/networkd.conf.d/80-nodestrap.conf
+        try "$1: the networkd settings of nodestrap are there" test -e /run/systemd/networkd.conf.d/80-nodestrap.conf
 }
 check_network_swapped() {
         try "$1: eth0 is configured" is "$(setup_of eth0)" configured
-        try "$1: by the image's unit" is "$(property nodestrap-udev-net-manager@eth0 ActiveState) $(property udev-net-manager@eth0 ActiveState)" "inactive active"
-        try "$1: the image's hook ended well" ended_well nodeadm-boot-hook
+        try "$1: the unit of the image added the interface" is "$(property nodestrap-udev-net-manager@eth0 ActiveState) $(property udev-net-manager@eth0 ActiveState)" "inactive active"
+        try "$1: the hook of the image succeeded" ended_well nodeadm-boot-hook
         try "$1: it came before the first phase" before "$(property nodeadm-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodeadm-config ExecMainStartTimestampMonotonic)"
-        try "$1: somebody's nodeadm-internal was not called" internal_calls ''
+        try "$1: the nodeadm-internal of the image was not called" internal_calls ''
 }
 
 check_theirs() { # BOOT : a nodeadm has started this node
         check_image "$1"
         check_network_theirs "$1"
-        try "$1: somebody's nodeadm ran both phases" calls 2
+        try "$1: the nodeadm of the image ran both phases" calls 2
         try "$1: kubelet has its arguments" kubelet_has --written-by=somebody
         try "$1: nodestrap did nothing" no found_in /run/nodestrap
 }
@@ -67,8 +67,8 @@ check_ours() { # BOOT : the nodestrap units have
         check_network_ours "$1"
         try "$1: the first phase succeeded" ended_well nodestrap-config
         try "$1: the second phase is active" active nodestrap-run
-        try "$1: somebody's nodeadm did not run" calls 0
-        try "$1: the second phase began after cloud-init's end" before "$(property cloud-final ExecMainExitTimestampMonotonic)" "$(property nodestrap-run ExecMainStartTimestampMonotonic)"
+        try "$1: the nodeadm of the image did not run" calls 0
+        try "$1: the second phase began after the end of cloud-init" before "$(property cloud-final ExecMainExitTimestampMonotonic)" "$(property nodestrap-run ExecMainStartTimestampMonotonic)"
         # shellcheck disable=SC2046 # words
         try "$1: kubelet got exactly the planned flags" kubelet_planned $(sources)
         try "$1: containerd dumps its configuration" sh -c "containerd config dump >dump.toml"
@@ -80,9 +80,9 @@ check_swapped() { # BOOT : the nodeadm units have, with our program under its na
         [ ! -e table ] || check_network_swapped "$1"
         try "$1: nodeadm-config ended well" ended_well nodeadm-config
         try "$1: nodeadm-run ended well" ended_well nodeadm-run
-        try "$1: nodestrap's units did nothing" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "inactive inactive"
+        try "$1: the units of nodestrap did nothing" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "inactive inactive"
         try "$1: nodestrap wrote what kubelet has" kubelet_has --config=/etc/kubernetes/kubelet/config.json
-        try "$1: the kubeconfig names aws, as nodeadm's" grep -q 'command: "\?aws' /var/lib/kubelet/kubeconfig
+        try "$1: the kubeconfig names aws, as that of nodeadm" grep -q 'command: "\?aws' /var/lib/kubelet/kubeconfig
         try "$1: the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
 }
 # A second start of nodeadm-run starts nodeadm-config again, which has ended: nothing changes.
@@ -117,13 +117,13 @@ check_ways() {
         case $VMTEST_BOOT in
         1)      check_theirs "$step, the image as it is"
                 try "the package is installed" dpkg -i /vmtest/nodestrap.deb
-                try "nodeadm is still the image's" grep -q "Stands in for nodeadm" /usr/bin/nodeadm
+                try "/usr/bin/nodeadm still belongs to the image" grep -q "Stands in for nodeadm" /usr/bin/nodeadm
                 try "our units take over" to_ours;;
         2)      check_ours "$step, our units"
                 try "the way back" back_from_ours;;
         3)      check_theirs "$step, back"
                 try "nodestrap is called by hand" called_by_hand
-                try "kubelet can be restarted all the same" restarts_kubelet
+                try "kubelet can restart" restarts_kubelet
                 try "the program is swapped" swap
                 try "both programs are ours" both_are "/usr/bin/nodestrap /usr/bin/nodestrap";;
         4)      check_swapped "$step, our program under nodeadm's units"
@@ -131,10 +131,10 @@ check_ways() {
                 try "the cluster would hear of a failure" active nodestrap-event.path
                 check_again "$step"
                 try "the way back" back_from_swap
-                try "both are the image's" both_are "/usr/bin/nodeadm.aws /usr/bin/nodeadm-internal.aws"
+                try "both programs belong to the image" both_are "/usr/bin/nodeadm.aws /usr/bin/nodeadm-internal.aws"
                 try "forth again" swap_again
                 try "the package is removed" dpkg --purge nodestrap
-                try "which is a way back, too" both_are "/usr/bin/nodeadm.aws /usr/bin/nodeadm-internal.aws";;
+                try "the removal gives both programs back to the image" both_are "/usr/bin/nodeadm.aws /usr/bin/nodeadm-internal.aws";;
         5)      check_theirs "$step, the package removed"
                 finish;;
         esac
@@ -150,7 +150,7 @@ check_both() {
                 # shellcheck disable=SC2086 # words
                 for unit in $THEIR_UNITS udev-net-manager@eth0; do try "$unit was skipped" skipped $unit; done
                 try "a warning names the other in the journal" in_journal 'two-bootstrappers: nodeadm-config.service and nodeadm-run.service are enabled'
-                try "and in what status says" sh -c "nodestrap status --long | grep -F nodeadm-config.service"
+                try "status names nodeadm-config.service" sh -c "nodestrap status --long | grep -F nodeadm-config.service"
                 try "nodeadm started by hand is skipped" systemctl start nodeadm-config nodeadm-run
                 try "it did not run" calls 0
                 try "our units stay active" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "active active"
@@ -162,16 +162,16 @@ check_both() {
                 next_boot;;
         2)      check_theirs "then nodeadm alone"
                 try "ours, started by hand, refuse" no systemctl start nodestrap-config
-                try "so does the second of them" no systemctl start nodestrap-run
+                try "the second unit starts" no systemctl start nodestrap-run
                 try "they did not run" is "$(property nodestrap-config ExecMainStartTimestampMonotonic) $(property nodestrap-run ActiveState)" "0 inactive"
                 try "they left nothing that concerns containerd or kubelet" no sh -c "ls -A /run/nodestrap | grep -v read-ahead"
-                try "and say why" sh -c "systemctl status nodestrap-config | grep -F \"this boot is nodeadm's\""
+                try "systemctl status says that this boot belongs to nodeadm" sh -c "systemctl status nodestrap-config | grep -F \"this boot is nodeadm's\""
                 try "nodeadm can be started again" systemctl restart nodeadm-run
                 try "it ran" calls 4
                 # shellcheck disable=SC2086
                 try "it is disabled, too" systemctl disable $THEIR_UNITS
                 next_boot;;
-        3)      try "nobody has started this node" never_started
+        3)      try "kubelet was never started" never_started
                 try "both in one breath, nodeadm first" one_of nodeadm-run nodestrap-run
                 # shellcheck disable=SC2086
                 systemctl stop kubelet $OUR_UNITS; rm -r /run/eks-bootstrapper /run/recording-kubelet; rm -f $SOMEBODY/nodeadm
