@@ -58,7 +58,7 @@ begun=${EPOCHREALTIME/./}; offers vpc.amazonaws.com/efa 2
 end gpus; took=$((${EPOCHREALTIME/./} - begun))
 try "all are there: the wait ends well" ended_with gpus 0
 try "within two seconds ($((took / 1000)) ms, kubectl included)" [ $took -le 2000000 ]
-try "which its last line says" grep -F "nodestrap: ok: Node $NODE of cluster training is ready with all devices: registered " gpus/err
+try "the last line of wait says so" grep -F "nodestrap: ok: Node $NODE of cluster training is ready with all devices: registered " gpus/err
 try "metrics have both numbers" eval 'metric gpus nvidia.com/gpu expected 8 && metric gpus nvidia.com/gpu allocatable 8 && metric gpus vpc.amazonaws.com/efa allocatable 2'
 
 # ---- DRA alone ----
@@ -70,7 +70,7 @@ try "a slice whose device has a taint, with the rights of the node" within dra "
 unpublish; publishes 8
 end dra; try "all are there" ended_with dra 0
 try "other nodes are not its business" no as_node get resourceslices
-try "but its own" as_node get resourceslices --field-selector "spec.nodeName=$NODE"
+try "the node may list only its own resource slices" as_node get resourceslices --field-selector "spec.nodeName=$NODE"
 unpublish
 
 # ---- what the NodeConfig expects, without --for ----
@@ -82,11 +82,11 @@ try "status says so" sh -c "'$NODESTRAP' status --root gpus | grep -F 'DEVICES M
 condition() { kubectl get node $NODE -o "jsonpath={.status.conditions[?(@.type=='NodestrapReady')]['status', 'reason', 'message']}"; }
 send() { timeout 100 "$NODESTRAP" send-events --root gpus 2>sent; }
 try "the condition is sent" send
-try "and is False" grep -F "False EDEVICES Node $NODE of cluster training is Ready, but pods can get 1 of 2 vpc.amazonaws.com/efa" <(condition)
+try "the condition is False" grep -F "False EDEVICES Node $NODE of cluster training is Ready, but pods can get 1 of 2 vpc.amazonaws.com/efa" <(condition)
 offers vpc.amazonaws.com/efa 2; begin gpus --timeout 1m
 end gpus; try "the missing one comes" ended_with gpus 0
-try "and the condition is sent" send
-try "which is True" grep -F "True NodestrapDone" <(condition)
+try "send-events sends the condition" send
+try "the condition is True" grep -F "True NodestrapDone" <(condition)
 begin gpus --for ready --timeout 1m; end gpus 0
 try "a wait for Ready alone leaves that" eval 'send; grep -F "True NodestrapDone" <(condition)'
 

@@ -99,14 +99,14 @@ try "nothing is left of half a containerd" leaves_nothing
 
 asks_where() { within=(unshare --mount bash -c "$1"$'\nexec "$@"' -); asks ''; within=(); }       # COMMANDS in a namespace of mounts
 read_only() { asks_where 'for m in /sys/fs/cgroup /sys/fs/cgroup/*/; do ! mountpoint -q $m || mount -o remount,bind,ro $m || exit; done'; }
-read_only; try "control groups that are read-only: no answer is a failure, and the other checks are told" no_answer 'control group .*Read-only file system; give'
+read_only; try "read-only control groups: no answer is a failure, and the other checks report" no_answer 'control group .*Read-only file system; give'
 cp_is() { printf '#!/bin/sh\n%s\n' "$1" >/usr/local/bin/cp; chmod 755 /usr/local/bin/cp; }
 cp_is 'exec sleep 1002'; asks ''
 try "a cp that does not end" no_answer 'let it copy /etc: cp -a /etc/. hangs; look'
 try "nothing is left of it" leaves_nothing
 asks '' & until pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done; pkill -TERM -x nodestrap; wait $!
 try "a signal ends the wait for it" grep -E 'could not be tested: SIGTERM' err
-try "and nothing is left of that" leaves_nothing
+try "doctor leaves nothing of that behind" leaves_nothing
 asks '' & until pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done; pkill -KILL -x nodestrap; wait $!
 while pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done
 groups() { find /sys/fs/cgroup -name 'nodestrap-ask.*' | grep .; }
@@ -128,7 +128,7 @@ kubelet_is 'cat /etc/words >&2; exit 1'
 asks '' '' $'  containerd:\n    config: |\n      [plugins."io.containerd.cri.v1.images".registry.configs."r.lab".auth]\n        password = "tulip\\thorse\\t battery"'
 try "a secret is hidden before its escapes are gone" is_said '^asked kubelet failed .*kubelet refuses it: it reads \(hidden\) and ends'
 kubelet_is 'exec sleep 1000'; asks ''
-try "nor is it an answer that kubelet neither stands nor ends" no_answer 'it neither starts nor exits within'
+try "a kubelet that neither starts nor exits is not an answer" no_answer 'it neither starts nor exits within'
 chmod 644 /usr/local/bin/kubelet; asks ''
 try "a kubelet that cannot be executed" is_said '/usr/local/bin/kubelet is not executable; chmod 755'
 rm /usr/local/bin/kubelet; asks ''
@@ -137,5 +137,5 @@ touch /usr/local/bin/kubelet; mount --bind "$KUBE/kubelet" /usr/local/bin/kubele
 
 usage() { "$NODESTRAP" doctor "$@" 2>err; [ $? = 2 ] && grep -e "$WORDS" err; }
 WORDS='without --root' try "another root has no daemons to be asked" usage --ask --root etc -c file://node.yaml
-WORDS='-c FILE' try "nor is a plain NodeConfig anything to ask of" usage --ask
+WORDS='-c FILE' try "--ask is an error beside a NodeConfig alone" usage --ask
 finish

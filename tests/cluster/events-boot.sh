@@ -27,8 +27,8 @@ try "init failed, and nothing else" is "$(failed_units)" "nodestrap-devices.serv
 try "the sender has nothing left to do" sender_rests
 try "the cluster has heard of both phases, as one Event" is "$(event NodestrapFailed '.count}{" "}{.items[*].involvedObject.name')" "2 $NODE"
 try "in the words of the last one" grep -E '^ESYSCTL at set-sysctl:net.ipv4.no_such_setting: .*; kubelet was not started' <(event NodestrapFailed .message)
-try "there is no Node" no host kubectl get node $NODE
-try "kubectl get events shows it all the same" grep -E "Warning +NodestrapFailed +node/$NODE" <(host kubectl get events)
+try "the Node does not exist" no host kubectl get node $NODE
+try "kubectl get events shows the failure anyway" grep -E "Warning +NodestrapFailed +node/$NODE" <(host kubectl get events)
 latency
 
 rm /etc/eks/nodeadm.d/50-spec.yaml
@@ -40,7 +40,7 @@ told() { for _ in {1..600}; do [ -z "$(event NodestrapRecovered .type)" ] || ret
 try "the cluster hears that, too" told
 host kubectl describe node $NODE >out/node.txt
 try "kubectl describe node shows what failed" grep -E 'Warning +NodestrapFailed .*\(x2 over .*\) +nodestrap +ESYSCTL at ' out/node.txt
-try "and that it has passed" grep -E 'Normal +NodestrapRecovered ' out/node.txt
+try "the Node has an Event of the recovery" grep -E 'Normal +NodestrapRecovered ' out/node.txt
 sed -n '/^Events:/,$s/^/# /p' out/node.txt
 
 # The condition stands beside those of kubelet, which goes on to write the status.

@@ -31,65 +31,65 @@ told() { kubectl get events -n default --field-selector "reason=$1" --no-headers
 
 # ---- before there is a kubeconfig, or a Node ----
 ill; try "the configuration phase fails" config_fails
-try "nothing of it says how the cluster is reached" no test -e root/var/lib/kubelet/kubeconfig
-try "it has left one notice" is "$(waiting)" 1
-try "for root alone" is "$(stat -c %a $spool $spool/* | xargs)" "700 600"
-try "which is sent" send
-try "at the first attempt" is "$(sed 's/, Event .*//' sent)" "nodestrap: Sent to cluster training: NodestrapFailed"
-try "and is gone" is "$(waiting)" 0
-try "the Event is about the Node, as kubelet's are" has NodestrapFailed .involvedObject "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"$NODE\",\"uid\":\"$NODE\"}"
-try "it is a warning" has NodestrapFailed .type Warning
-try "of this program" has NodestrapFailed .source "{\"component\":\"nodestrap\",\"host\":\"$NODE\"}"
+try "there is not a kubeconfig yet" no test -e root/var/lib/kubelet/kubeconfig
+try "one notice waits" is "$(waiting)" 1
+try "only root may read the notice" is "$(stat -c %a $spool $spool/* | xargs)" "700 600"
+try "send-events sends the failure" send
+try "the first attempt succeeds" is "$(sed 's/, Event .*//' sent)" "nodestrap: Sent to cluster training: NodestrapFailed"
+try "no failure waits any longer" is "$(waiting)" 0
+try "the Event is about the Node, as the Events of kubelet are" has NodestrapFailed .involvedObject "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"$NODE\",\"uid\":\"$NODE\"}"
+try "the Event is of type Warning" has NodestrapFailed .type Warning
+try "the source of the Event is nodestrap" has NodestrapFailed .source "{\"component\":\"nodestrap\",\"host\":\"$NODE\"}"
 message() { event NodestrapFailed .message; }
 says() { grep -qE -- "$1" <<<"$(message)" || { message; return 1; }; }
-try "it says code, step, sentence and what becomes of the node" says '^EFACTS at detect: .*/proc/meminfo.*; kubelet was not started \(on the node, run nodestrap status\)$'
+try "the Event has code, step, cause and consequence" says '^EFACTS at detect: .*/proc/meminfo.*; kubelet was not started \(on the node, run nodestrap status\)$'
 try "kubectl get events shows it" grep -E "Warning +NodestrapFailed +node/$NODE +EFACTS at detect" <(kubectl get events)
-try "the node may read none" grep -q 'cannot get resource "events"' <(as_node get event "$(event NodestrapFailed .metadata.name)" 2>&1)
-try "nothing to tell is no failure" send
-try "and no word" no test -s sent
+try "the node may not read Events" grep -q 'cannot get resource "events"' <(as_node get event "$(event NodestrapFailed .metadata.name)" 2>&1)
+try "send-events succeeds with nothing to send" send
+try "send-events then prints nothing" no test -s sent
 
 # ---- phases of one boot ----
 well; try "the configuration phase ends well" init --skip devices --skip run
-try "which is not yet the end of it" is "$(waiting)" 0
+try "a good config phase alone sends no recovery" is "$(waiting)" 0
 ill; try "the devices phase fails with the same" devices_fail
-try "that is sent" send
-try "and counts" count 2
-try "it says that there is another attempt" says '; the run phase tries this again before it starts kubelet \('
-try "so does the run phase" run_fails
-try "that is sent" send
-try "and counts" count 3
-try "with the last words" says '; kubelet was not started \('
-well; try "mended by hand" init --skip config
-try "that is told, too" send
-try "once" is "$(told NodestrapRecovered)" 1
-try "and is no warning" has NodestrapRecovered .type Normal
-try "it says of what" has NodestrapRecovered .message "EFACTS at detect is resolved: nodestrap has done every step"
-try "another run" init --skip config
-try "is nothing to tell" is "$(waiting)" 0
+try "send-events sends it" send
+try "the same failure raises the count to 2" count 2
+try "the Event announces another attempt" says '; the run phase tries this again before it starts kubelet \('
+try "the run phase fails in the same way" run_fails
+try "send-events sends it" send
+try "the same failure raises the count to 3" count 3
+try "the Event says that kubelet was not started" says '; kubelet was not started \('
+well; try "init succeeds after a repair" init --skip config
+try "send-events sends the recovery" send
+try "the cluster has one recovery" is "$(told NodestrapRecovered)" 1
+try "the recovery is of type Normal" has NodestrapRecovered .type Normal
+try "the recovery names what it resolves" has NodestrapRecovered .message "EFACTS at detect is resolved: nodestrap has done every step"
+try "another run succeeds" init --skip config
+try "another good run sends nothing" is "$(waiting)" 0
 
 # ---- a Node, and other boots ----
 try "the Node registers" register
 described() { kubectl describe node $NODE >described; grep -E "$1" described || { cat described; return 1; }; }
-try "kubectl describe node shows it" described 'Warning +NodestrapFailed +.* \(x3 over .*\) +nodestrap .*EFACTS at detect: '
-try "and that it has passed" described 'Normal +NodestrapRecovered '
+try "kubectl describe node shows the failure" described 'Warning +NodestrapFailed +.* \(x3 over .*\) +nodestrap .*EFACTS at detect: '
+try "kubectl describe shows the recovery" described 'Normal +NodestrapRecovered '
 first=$(event NodestrapFailed .firstTimestamp)
-reboot; ill; try "the next boot fails as well" run_fails
-try "that is sent" send
-try "and counts" count 4
-try "since the same time" has NodestrapFailed .firstTimestamp "$first"
+reboot; ill; try "the next boot fails, too" run_fails
+try "send-events sends it" send
+try "the same failure raises the count to 4" count 4
+try "the Event keeps its first time" has NodestrapFailed .firstTimestamp "$first"
 kubectl delete events -n default --all >/dev/null
-reboot; try "a boot after the API server has forgotten it" run_fails
-try "that is sent" send
-try "and counts on" count 5
-try "since the same time" has NodestrapFailed .firstTimestamp "$first"
+reboot; try "a boot fails after the API server forgot the Event" run_fails
+try "send-events sends it" send
+try "the same failure raises the count to 5" count 5
+try "the Event keeps its first time" has NodestrapFailed .firstTimestamp "$first"
 rm root/var/lib/nodestrap/events.json
-try "where the node has forgotten it" run_fails
-try "that is sent" send
-try "one Event stays one" is "$(told NodestrapFailed)" 1
+try "a run fails after the node forgot the Event" run_fails
+try "send-events sends it" send
+try "the cluster still has one Event" is "$(told NodestrapFailed)" 1
 echo '{"x": 7, "y": [' >root/var/lib/nodestrap/events.json
-try "where what it remembers is damaged" run_fails
-try "that is sent" send
-try "and remembered anew" python3 -c 'import json; [e] = json.load(open("root/var/lib/nodestrap/events.json")).values(); assert e["count"] == 1, e'
+try "a run fails with a damaged memory of Events" run_fails
+try "send-events sends it" send
+try "the memory of send-events begins again at 1" python3 -c 'import json; [e] = json.load(open("root/var/lib/nodestrap/events.json")).values(); assert e["count"] == 1, e'
 
 # ---- kubelet does not come ----
 kubectl delete nodes --all >/dev/null; well; init --skip config 2>said; send
@@ -97,8 +97,8 @@ as_unit() { bash -c 'export SYSTEMD_EXEC_PID=$$; exec "$NODESTRAP" "$@"' bash "$
 try "a wait that was typed" no nodestrap wait --root root --timeout 300ms
 try "leaves nothing to tell" is "$(waiting)" 0
 try "one of a unit does" no as_unit wait --root root --timeout 30s
-try "that is sent" send
-try "it says why" grep -E "^ENOTREGISTERED at join: cluster training has no Node $NODE: kubelet has not registered it" <(event NodestrapNotJoined .message)
+try "send-events sends it" send
+try "the Event has the reason" grep -E "^ENOTREGISTERED at join: cluster training has no Node $NODE: kubelet has not registered it" <(event NodestrapNotJoined .message)
 
 # ---- the API server is away ----
 ill
@@ -107,22 +107,22 @@ away() {
         local before; before=$(event NodestrapFailed .count); : >sent
         $3 >/dev/null; run_fails; send & local pid=$! end=$((SECONDS + 60)) rc
         until grep -q "Event NodestrapFailed is not sent yet ($2)" sent 2>/dev/null; do
-                kill -0 $pid 2>/dev/null && [ $SECONDS -lt $end ] || { $4; wait $pid; try "$1: is named $2" cat sent /dev/null/none; return; }
+                kill -0 $pid 2>/dev/null && [ $SECONDS -lt $end ] || { $4; wait $pid; try "$1: the message has $2" cat sent /dev/null/none; return; }
                 sleep 0.05
         done
-        try "$1: is named $2" true
+        try "$1: the message has $2" true
         $4 >/dev/null; wait $pid; rc=$?
-        try "$1: the sender ends well" is $rc 0
-        try "$1: the Event comes when it is over" count $((before + 1))
+        try "$1: send-events succeeds" is $rc 0
+        try "$1: the Event comes after the fault" count $((before + 1))
 }
 away "down" EAPIROUTE "stop front" front_start
 away "cut off" EAPIERROR "front_says close" "front_says pass"
 # Two attempts to make it and one to count it are three requests: none is a success without an answer.
 away "there, not there, and cut off" EAPIERROR "front_says status=409/404/cut" "front_says pass"
 away "there and not there" EAPIERROR "front_says status=409/404/409/404" "front_says pass"
-try "there and not there: so it is said" grep -qE 'https://.* says that Event nodestrap-[0-9a-f]+ exists, and then that it does not$' sent
+try "the message says that the Event exists and then does not" grep -qE 'https://.* says that Event nodestrap-[0-9a-f]+ exists, and then that it does not$' sent
 away "503" EAPIERROR "front_says status=503" "front_says pass"
-try "503: so is its message" grep -q 'answers HTTP 503 (the front says no): the API server is overloaded' sent
+try "503: the message has the text of the answer" grep -q 'answers HTTP 503 (the front says no): the API server is overloaded' sent
 away "429" EAPIERROR "front_says status=429,retry-after=1" "front_says pass"
 # The first notice's proxy is none of the second one's.
 own_way() {
@@ -154,7 +154,7 @@ try "all of them" count $((before + 4))
 unmap() { authenticator_stop; authenticator_start unmapped; while as_node auth whoami; do :; done >/dev/null 2>&1; }
 map() { authenticator_stop; authenticator_start mapped; }
 away "role not mapped" ENOTMAPPED unmap map
-try "role not mapped: what to type is said" grep -q 'aws eks create-access-entry --cluster-name training' sent
+try "role not mapped: the message has the command" grep -q 'aws eks create-access-entry --cluster-name training' sent
 away "etcd full" EAPIERROR etcd_fill etcd_empty
 try "etcd full: so is etcd's own word" grep -q 'answers HTTP 500 (etcdserver: mvcc: database space exceeded)' sent
 # A webhook without an answer, as one whose pods wait for this very node
@@ -201,11 +201,11 @@ until_denied() {                        # COMMAND: with what kubectl says of suc
         until kubectl patch event "$(event NodestrapFailed .metadata.name)" --type=merge -p "{\"message\": \"$RANDOM\"}" 2>&1 | "$@"; do [ $SECONDS -lt $end ] || return; sleep 0.1; done
 }
 try "a policy of the cluster takes no such Events" deny
-try "another failure" run_fails
-try "is no failure of the sender's" send
-try "it gives up" is "$(waiting)" 0
-try "with one line" is "$(wc -l <sent)" 1
-try "that says why" grep -E 'Event NodestrapFailed was not sent \(EAPIERROR\): .*HTTP 422 .*not here' sent
+try "a run fails again" run_fails
+try "a failure of the cluster is not a failure of send-events" send
+try "send-events gives up" is "$(waiting)" 0
+try "send-events prints one line" is "$(wc -l <sent)" 1
+try "the line has the reason" grep -E 'Event NodestrapFailed was not sent \(EAPIERROR\): .*HTTP 422 .*not here' sent
 kubectl delete validatingadmissionpolicybinding no-events >/dev/null
 try "the policy goes" until_denied grep -v 'not here'
 
@@ -214,16 +214,16 @@ try "a failure" run_fails
 mkdir $spool/1; echo '{"reason": "Cut", ' >$spool/2; : >$spool/3; echo '[]' >$spool/4; head -c 2000000 /dev/zero >$spool/5; echo '{"reason": 7, "time": []}' >$spool/no-number
 ln -s /dev/zero $spool/6; mkfifo $spool/7; : >$spool/.half-written.tmp
 for n in {10..40}; do printf '{"reason": "NodestrapFailed", "warning": true, "message": "number %s", "key": "key-%s", "time": "2026-01-02T03:04:05Z"}' "$n" "$n" >"$spool/000000000000000000$n.1"; done
-try "beside rubbish, and many" send
-try "all of them are told" is "$(($(told NodestrapFailed)))" 32
-try "the rubbish is named" is "$(grep -c 'is not a notice for the cluster' sent)" 8
-try "and gone, but for what is being written" is "$(ls -A $spool)" .half-written.tmp
-try "what is remembered does not grow" python3 -c 'import json; assert len(json.load(open("root/var/lib/nodestrap/events.json"))) == 32'
+try "send-events sends many failures beside rubbish" send
+try "send-events sends all of them" is "$(($(told NodestrapFailed)))" 32
+try "send-events names the rubbish" is "$(grep -c 'is not a notice for the cluster' sent)" 8
+try "send-events leaves only the file that is being written" is "$(ls -A $spool)" .half-written.tmp
+try "the memory of send-events does not grow" python3 -c 'import json; assert len(json.load(open("root/var/lib/nodestrap/events.json"))) == 32'
 echo '{"reason": "NodestrapFailed", "time": "2026-01-02T03:04:05Z", "message": "m", "key": "k", "given": true, "access": {"server": "http://10.0.2.100:6443", "args": ["--cluster-name", "training"], "node": "n"}}' >$spool/00000000000000000001.1
-try "an API server without TLS" send
-try "gets no token" grep -qE 'Event NodestrapFailed was not sent \(ENOKUBECONFIG\): .*http' sent
+try "send-events succeeds beside an API server without TLS" send
+try "an API server without TLS gets no token" grep -qE 'Event NodestrapFailed was not sent \(ENOKUBECONFIG\): .*http' sent
 for n in {1..20}; do run_fails; done
-try "where nobody sends, not more wait than sixteen" is "$(waiting)" 16
+try "without a sender at most 16 failures wait" is "$(waiting)" 16
 
 
 finish

@@ -34,42 +34,42 @@ try "not at all" silent
 front_says "close"
 try "or closes the connection" cut_off
 front_says pass
-try "lets through again" answers 200
+try "the front lets requests through again" answers 200
 
 etcd_fill >/dev/null
-try "an etcd that is full takes no Event" says 'etcdserver: mvcc: database space exceeded' event two
-try "but answers" ask
+try "a full etcd refuses an Event" says 'etcdserver: mvcc: database space exceeded' event two
+try "the API server still answers a read" ask
 etcd_empty >/dev/null
-try "and takes it when there is room" event two
+try "the API server takes the Event when there is room" event two
 
 stop etcd
 try "without etcd the API server is not ready" no api_ready
 etcd_start
-try "with it, it is" comes api ask
+try "with etcd the API server is ready" comes api ask
 
 authenticator_stop; authenticator_start unmapped; api_stop; api_start   # which knows tokens for a while
-try "a role that is mapped to nobody" says Unauthorized ask
-try "is told so in the authenticator's words" grep -F 'ARN is not mapped' "$CLUSTER/log/authenticator"
+try "a role without a mapping is unauthorized" says Unauthorized ask
+try "the authenticator logs that the ARN is not mapped" grep -F 'ARN is not mapped' "$CLUSTER/log/authenticator"
 authenticator_stop; authenticator_start
-try "and mapped again" ask
+try "a role that is mapped again gets its answer" ask
 
 hold=$PWD/hold; : >"$hold"; aws_stop; aws_start --fault "sts:hold=$hold"; api_stop; api_start
 asked 120 & curl=$!
 try "a webhook whose STS does not answer: it asks" comes aws sts_holds
 try "an answer does not come meanwhile" kill -0 $curl
 rm "$hold"; wait $curl
-try "but then" is "$? $(cat code)" "0 200"
+try "the slow request gets its answer in the end" is "$? $(cat code)" "0 200"
 aws_stop; aws_start --fault sts:skew=3600; api_stop; api_start
 try "a clock that is an hour behind STS's" says Unauthorized ask
-try "as STS says it" grep -F SignatureDoesNotMatch "$CLUSTER/log/authenticator"
+try "the authenticator logs the error of STS" grep -F SignatureDoesNotMatch "$CLUSTER/log/authenticator"
 aws_stop; aws_start
 
 api_stop
 try "an API server that is down" cut_off
 api_start
-try "and comes back" answers 200
+try "the API server comes back" answers 200
 # The write with which etcd passes its quota is refused and kept (etcd: server/etcdserver/apply, quotaApplierV3.Put), so "two" may be there twice.
-try "has kept what it was told" is "$(kubectl get events -o jsonpath='{.items[*].message}' | xargs -n1 | sort -u | xargs)" "one two"
-try "another CA than the cluster's" says 'SSL certificate problem' curl -sS --noproxy '*' --cacert "$CLUSTER/pki/other.crt" $API/readyz
+try "the API server keeps its Events over the restart" is "$(kubectl get events -o jsonpath='{.items[*].message}' | xargs -n1 | sort -u | xargs)" "one two"
+try "a CA of another cluster is a certificate problem" says 'SSL certificate problem' curl -sS --noproxy '*' --cacert "$CLUSTER/pki/other.crt" $API/readyz
 
 finish

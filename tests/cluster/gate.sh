@@ -25,15 +25,15 @@ refuses() {     # FILE SED WORD: with that change
 }
 created() { local end=$((SECONDS + 20)); until creates "$1" >/dev/null 2>&1 || [ $SECONDS -ge $end ]; do sleep 0.2; done; creates "$1"; }
 try "Karpenter takes karpenter.yml" created "$examples/karpenter.yml"
-try "and no other effect" refuses "$examples/karpenter.yml" '/startupTaints/,/effect/s/NoSchedule/NoPods/' 'startupTaints\[0\].effect: Unsupported value'
-try "and no other field" refuses "$examples/karpenter.yml" 's/startupTaints/startTaints/' 'unknown field "spec.template.spec.startTaints"'
+try "Karpenter refuses another effect" refuses "$examples/karpenter.yml" '/startupTaints/,/effect/s/NoSchedule/NoPods/' 'startupTaints\[0\].effect: Unsupported value'
+try "Karpenter refuses another field" refuses "$examples/karpenter.yml" 's/startupTaints/startTaints/' 'unknown field "spec.template.spec.startTaints"'
 if [ -s "$SCHEMAS/nodereadinessrules.yaml" ]; then
         try "the CRD of the node readiness controller" kubectl create -f "$SCHEMAS/nodereadinessrules.yaml"
         try "is served" established nodereadinessrules.readiness.node.x-k8s.io
         try "it takes readiness-rule.yml" created "$examples/readiness-rule.yml"
-        try "and no taint of another domain" refuses "$examples/readiness-rule.yml" 's,readiness.k8s.io/nodestrap,example.com/nodestrap,' "taint key must start with 'readiness.k8s.io/'"
-        try "and no other mode" refuses "$examples/readiness-rule.yml" 's/enforcementMode: continuous/enforcementMode: always/' 'enforcementMode: Unsupported value'
-        try "and no status in other words" refuses "$examples/readiness-rule.yml" 's/requiredStatus: "True"/requiredStatus: "Ready"/' 'requiredStatus: Unsupported value'
+        try "the readiness rule refuses a taint of another domain" refuses "$examples/readiness-rule.yml" 's,readiness.k8s.io/nodestrap,example.com/nodestrap,' "taint key must start with 'readiness.k8s.io/'"
+        try "the readiness rule refuses another mode" refuses "$examples/readiness-rule.yml" 's/enforcementMode: continuous/enforcementMode: always/' 'enforcementMode: Unsupported value'
+        try "the readiness rule refuses another status" refuses "$examples/readiness-rule.yml" 's/requiredStatus: "True"/requiredStatus: "Ready"/' 'requiredStatus: Unsupported value'
 else
         skip "the CRD of the node readiness controller" "its Go module cannot be downloaded here"
         # Its names alone, so that the rule can be kept.
@@ -83,8 +83,8 @@ node_group() {
 group_refuses() { sed "$1" "$examples/node-group.yml" >changed; ! node_group changed >said && grep -qE -- "$2" said || { cat said; return 1; }; }
 if python3 -c 'import yaml' 2>/dev/null; then
         try "EKS takes node-group.yml" node_group "$examples/node-group.yml"
-        try "and no other action" group_refuses 's/Reboot/Restart/' 'repairAction: is none of'
-        try "and no other field" group_refuses 's/nodeUnhealthyReason/unhealthyReason/' 'unhealthyReason: is not known'
+        try "the node group refuses another action" group_refuses 's/Reboot/Restart/' 'repairAction: is none of'
+        try "the node group refuses another field" group_refuses 's/nodeUnhealthyReason/unhealthyReason/' 'unhealthyReason: is not known'
         user_data_of() { python3 -c 'import sys, yaml; print(next(d for d in yaml.safe_load_all(open(sys.argv[1])) if d["kind"] == "EC2NodeClass")["spec"]["userData"])' "$examples/karpenter.yml" >karpenter.userdata; }
         fits_in() { user_data_of && nodestrap config check --strict --partial -c "file://$PWD/karpenter.userdata"; }
         try "the user data of karpenter.yml is a NodeConfig" fits_in
@@ -139,17 +139,17 @@ try "a boot ends well" init
 try "the node registers" registers
 try "with the taint" gated
 untaint() { as_node taint node $NODE $gate- 2>&1 | grep -E "not allowed to modify taints|cannot (patch|update)" || { as_node taint node $NODE $gate-; return 1; }; }
-try "which it cannot take away" untaint
-try "nor does the controller before the cluster has the verdict" stays
+try "the node cannot take the taint away" untaint
+try "the controller keeps the taint before the cluster has the verdict" stays
 try "the wait tells it" nodestrap wait --root root --for registered --timeout 10s
 try "it is sent" send
 try "NodestrapReady is True" is "$(ready)" True
-try "and the taint goes" within no gated
+try "the controller takes the taint away" within no gated
 try "the other stays" grep -q nvidia.com/gpu <(kubectl get node $NODE -o 'jsonpath={.spec.taints}')
 echo nonsense >broken; rm root/proc/meminfo; cp broken root/proc/meminfo
 try "a later run fails" no init
 try "it is sent" send
-try "and the taint is back" within gated
+try "the controller sets the taint again" within gated
 rm root/proc/meminfo; cp meminfo root/proc/; rm -r root/run; mkdir -p root/run; cat /proc/sys/kernel/random/uuid >root/proc/sys/kernel/random/boot_id
 try "the next boot begins" init --skip run
 try "it is sent" send
@@ -157,5 +157,5 @@ try "NodestrapReady is Unknown" is "$(ready)" Unknown
 try "so the taint stays" stays
 try "the boot ends well" init --skip config
 try "it is sent" send
-try "and the taint goes" within no gated
+try "the controller takes the taint away after the repair" within no gated
 finish

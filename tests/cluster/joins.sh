@@ -9,11 +9,11 @@
 . "$(dirname "$(realpath "$0")")/lib/host.sh"
 
 who() { as_node auth whoami -o 'jsonpath={.status.userInfo.username} {.status.userInfo.groups}'; }
-try "our token is the node's" is "$(who)" "system:node:$NODE [\"system:bootstrappers\",\"system:nodes\",\"system:authenticated\"]"
+try "the token of nodestrap is that of the node" is "$(who)" "system:node:$NODE [\"system:bootstrappers\",\"system:nodes\",\"system:authenticated\"]"
 try "the node registers" register
 try "under its name" kubectl get node $NODE
 another() { ! as_node create -f - <<<'{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "another"}}' 2>said && grep -F "is not allowed to modify node" said; }
-try "and under no other" another
+try "the node registers under no other name" another
 machine root
 try "nodestrap wait sees it Ready" nodestrap wait --root root --timeout 2m
 

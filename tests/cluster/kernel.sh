@@ -46,21 +46,21 @@ answers() { runs; ! grep -q 'validate service connection' log; }
 further='"command failed" err="failed to run Kubelet: failed to create kubelet: create user namespace manager: .*/etc/passwd'
 try "without swap a plan says nothing" is_silent ''
 try "a containerd answers" within 60 answers
-try "and kubelet goes on" ends_with "$further"
+try "kubelet continues after the warning" ends_with "$further"
 echo '/dev/zram0 partition 1048572 0 100' >>kernel/swaps
 try "with swap a plan says that kubelet does not start" warns '' '"kubelet does not start with swap \(/dev/zram0, in /proc/swaps\)'
-try "and kubelet ends at it" ends_with '"command failed" err="failed to run Kubelet: running with swap on is not supported'
+try "kubelet exits with swap on" ends_with '"command failed" err="failed to run Kubelet: running with swap on is not supported'
 try "with failSwapOn: false a plan says nothing" is_silent ', failSwapOn: false'
-try "and kubelet goes on" ends_with "$further"
+try "kubelet continues with failSwapOn: false" ends_with "$further"
 printf '%s\n' "$titles" >kernel/swaps
 
 echo 0 >kernel/kernel/panic
 try "with another setting a plan says that kubelet does not start" warns '' '"kubelet does not start: protectKernelDefaults requires other kernel settings \(kernel\.panic is 0 and not 10\)'
 echo root:x:0:0:root:/root:/bin/sh >root/etc/passwd; cp root/etc/passwd root/etc/group
-try "and kubelet ends at it" ends_with '"Failed to start ContainerManager" err="invalid kernel flag: kernel/panic, expected value: 10, actual value: 0"'
+try "kubelet exits at another value of kernel.panic" ends_with '"Failed to start ContainerManager" err="invalid kernel flag: kernel/panic, expected value: 10, actual value: 0"'
 rm root/etc/passwd
 try "with protectKernelDefaults: false a plan says nothing" is_silent ', protectKernelDefaults: false'
-try "and kubelet goes on" ends_with "$further"
+try "kubelet continues without protectKernelDefaults" ends_with "$further"
 
 kill $containerd; wait $containerd 2>/dev/null
 finish

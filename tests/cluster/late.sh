@@ -12,7 +12,7 @@
 pid() { property kubelet MainPID; }
 try "nodestrap-run.service is active without an API server" active nodestrap-run
 # kubelet says so in the end, and goes on
-try "kubelet has nobody to register with" timeout 300 sh -c "journalctl -b -f -n all -o cat -u kubelet | grep -m1 -F 'Unable to register node with API server'"
+try "kubelet has no API server to register with" timeout 300 sh -c "journalctl -b -f -n all -o cat -u kubelet | grep -m1 -F 'Unable to register node with API server'"
 before=$(pid)
 try "the API server comes" host api_start
 try "the Node is Ready" node_ready

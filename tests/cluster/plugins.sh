@@ -102,11 +102,11 @@ try "a plugin with no device is not like none" writes $gpu "0 0"
 try "the wait" says "pods can get 0 of 8 $gpu: "
 stop gpus; plugin gpus --die 3s
 try "a plugin that registers" writes $gpu "8 8"
-try "and dies: the capacity stays" writes $gpu "8 0"
+try "the plugin dies: the capacity stays" writes $gpu "8 0"
 try "the wait" says "pods can get 0 of 8 $gpu: the device plugin has ended, or finds the others unhealthy; see the log of its pod"
 stop gpus; plugin gpus --delay 3s
 try "one that comes late: nothing for now" no within 2 has $gpu "8 8"
-try "and then all" writes $gpu "8 8"
+try "the plugin gives all 8 GPUs in the end" writes $gpu "8 8"
 try "the wait: next are those of EFA" says "pods can get 0 of 32 $efa"
 plugin efa --resource $efa --devices 32
 try "EFA" writes $efa "32 32"
@@ -140,7 +140,7 @@ ends
 try "while kubelet is away nothing changes" has $efa "32 32"
 begins
 try "a new one offers nothing of plugins that have not registered with it" writes $efa "0 0"
-try "and has taken all slices away" published gpu.nvidia.com "0 0"
+try "the driver takes all slices away" published gpu.nvidia.com "0 0"
 waits
 try "the wait" says "pods can get 0 of 8 $gpu: "
 plugin gpus

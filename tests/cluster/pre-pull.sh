@@ -86,7 +86,7 @@ try "kubelet asked neither registry nor provider" asked_nobody
 try "a pod of the public one" pod public $public
 try "runs" runs public
 try "without a pull, too" told public Pulled "already present on machine"
-try "nor any request" asked_nobody
+try "the provider gets no request for an image that is there" asked_nobody
 
 try "control: a pod of an image as large that is not in the list" pod late $late
 try "runs later" runs late
@@ -98,7 +98,7 @@ try "from the registry" grep -E '^GET /v2/private/big/late/blobs/.* 200$' reques
 rm root/run/nodestrap/role
 try "without a login, a pod of the preloaded image" pod free $private
 try "runs" runs free
-try "and no request was made" asked_nobody
+try "the provider gets no request" asked_nobody
 ends
 try "AlwaysVerify" init "$settings, imagePullCredentialsVerificationPolicy: AlwaysVerify"
 begins

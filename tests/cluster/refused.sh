@@ -79,7 +79,7 @@ kubelet=$(pid)
 systemctl restart nodestrap-joined
 try "nodestrap-joined ends well" joins
 try "the Node says NodestrapReady" within 60 has "True NodestrapDone"
-try "and the Event of the boot tells of the time before" grep ENOTREGISTERED <(event NodestrapNotJoined .message)
+try "the Event has the code of the time before" grep ENOTREGISTERED <(event NodestrapNotJoined .message)
 
 # ---- the same troubles beside a kubelet that has registered ----
 

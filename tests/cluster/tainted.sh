@@ -27,22 +27,22 @@ look 30
 try "no Node: kubelet may register" goes_on '"exists": false'
 try "a kubelet may give its new Node that taint and that label" registers $INSTANCE "$taint"
 look 30
-try "a reboot that is no better finds it: kubelet may join again" goes_on '"taint": "EFABRIC"'
+try "the next boot that fails finds the taint: kubelet may join again" goes_on '"taint": "EFABRIC"'
 forbidden() { ! as_node "$@" 2>said && grep -F 'is not allowed to modify taints' said || { cat said; return 1; }; }
 try "the node may not take it off" forbidden taint node $NODE nodestrap/unhealthy-
-try "nor change it" forbidden taint node $NODE nodestrap/unhealthy=EGPU:NoSchedule --overwrite
+try "the node cannot change the taint" forbidden taint node $NODE nodestrap/unhealthy=EGPU:NoSchedule --overwrite
 try "though it may its label" as_node label node $NODE nodestrap/unhealthy-
 try "an admin may: kubectl taint" kubectl taint node $NODE nodestrap/unhealthy-
 look 30
 try "a boot that is still unwell stays out then" holds "$exists"
-try "which the node cannot change" forbidden taint node $NODE nodestrap/unhealthy=EFABRIC:NoSchedule
+try "the node cannot change a taint of another failure" forbidden taint node $NODE nodestrap/unhealthy=EFABRIC:NoSchedule
 advice=$(grep -o 'kubectl taint node [^,]*:NoSchedule' look.out)
-try "what an admin is told to do works" $advice
+try "the kubectl command of the message works" $advice
 look 30
-try "and lets it join" goes_on '"taint": "EFABRIC"'
-try "so does the other way" kubectl delete node $NODE
+try "the node joins after that command" goes_on '"taint": "EFABRIC"'
+try "the second command of the message works" kubectl delete node $NODE
 look 30
-try "without a Node it may register anew" goes_on '"exists": false'
+try "the node registers again after its Node is gone" goes_on '"exists": false'
 try "when all is well, without a taint" registers $INSTANCE
 look 30
 try "a later failure finds a Node that has none" holds "$exists"
@@ -53,7 +53,7 @@ try "an instance that had the name before" registers i-00000000000000001 "$taint
 look 30
 try "its Node is not joined, tainted or not" holds "^ENOTREGISTERED: Node $NODE of cluster training belongs to another instance \(aws:///us-west-2a/i-00000000000000001, not $INSTANCE\)"
 patched() { ! kubectl patch node $NODE -p "{\"spec\": {\"providerID\": \"aws:///us-west-2a/$INSTANCE\"}}" 2>said && grep -i 'providerID' said; }
-try "and is that one's for good" patched
+try "the field belongs to its new owner" patched
 tokens() { grep -c GetCallerIdentity "$CLUSTER/log/aws.requests"; }
 asked=$(tokens); again() { [ "$(tokens)" -ge $((asked + 2)) ]; }
 look 60 &
@@ -72,7 +72,7 @@ wait $!
 try "one that comes is waited for" goes_on '"exists": false'
 authenticator_stop; authenticator_start unmapped
 look 30
-try "a role that is mapped to nobody" unknown ENOTMAPPED
+try "a role without a mapping is ENOTMAPPED" unknown ENOTMAPPED
 authenticator_stop; authenticator_start
 
 finish

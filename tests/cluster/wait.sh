@@ -55,8 +55,8 @@ try "it comes" api_start
 try "that is noticed, and no Node found" until_told late "Not yet (ENOTREGISTERED): cluster training has no Node $NODE: kubelet has not registered it"
 try "the node registers" register
 end late
-try "and the wait ends well" ended_with late 0
-try "with the Node's times" says late "nodestrap: ok: Node $NODE of cluster training is ready: registered "
+try "wait succeeds" ended_with late 0
+try "the message has the times of the Node" says late "nodestrap: ok: Node $NODE of cluster training is ready: registered "
 kubectl delete node $NODE >/dev/null
 
 # ---- the role is mapped ----
@@ -70,10 +70,10 @@ clock=-15d begin far-behind --timeout 40s
 end absent name cluster ca behind ahead far-behind
 try "no Node" fails absent ENOTREGISTERED "cluster training has no Node $NODE: kubelet has not registered it"
 try "one request is enough for that" says absent '(1 request in '
-try "another Node's name" fails name EFORBIDDEN "the API server knows the role of this node, but does not let it see Node ip-10-0-2-99.us-west-2.compute.internal: 403 Forbidden (nodes \"ip-10-0-2-99"
+try "the name of another Node is EFORBIDDEN" fails name EFORBIDDEN "the API server knows the role of this node, but does not let it see Node ip-10-0-2-99.us-west-2.compute.internal: 403 Forbidden (nodes \"ip-10-0-2-99"
 try "by whom the API server takes it for" says name "; the cluster takes this node for $NODE: kubelet must register with that name (--hostname-override, in /etc/eks/kubelet/environment)"
 try "a token for another cluster is a 401 like any" fails cluster ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster another probably lacks an access entry"
-try "and that is named as well" says cluster "the token may be for another cluster: another must be the name (spec.cluster.name) of the cluster at $API"
+try "the message also names a wrong name of the cluster" says cluster "the token may be for another cluster: another must be the name (spec.cluster.name) of the cluster at $API"
 try "the CA of another cluster" fails ca EAPICERT "10.0.2.100 shows a certificate that the cluster CA in /etc/kubernetes/pki/ca.crt has not signed ("
 try "a clock that is an hour behind" eval 'fails behind ECLOCK "the API server refuses the token of this node (401): the clock of this machine says 20" && an_hour behind'
 try "or ahead" eval 'fails ahead ECLOCK "the API server refuses the token of this node (401): the clock of this machine says 20" && an_hour ahead'
@@ -81,14 +81,14 @@ try "so far behind that the certificate is not valid yet" eval 'fails far-behind
 
 # ---- or not, or to another one ----
 restart_authenticator unmapped; learns unmapped ENOTMAPPED
-try "a role that is mapped to nobody" named unmapped ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster training probably lacks an access entry or aws-auth line for arn:aws:iam::$ACCOUNT:role/$ROLE"
-try "and what to type" says unmapped "aws eks create-access-entry --cluster-name training --region $REGION --type EC2_LINUX --principal-arn arn:aws:iam::$ACCOUNT:role/$ROLE). "
+try "a role without a mapping has its cause" named unmapped ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster training probably lacks an access entry or aws-auth line for arn:aws:iam::$ACCOUNT:role/$ROLE"
+try "the message has the command for an access entry" says unmapped "aws eks create-access-entry --cluster-name training --region $REGION --type EC2_LINUX --principal-arn arn:aws:iam::$ACCOUNT:role/$ROLE). "
 authenticator_stop; learns nobody ENOTMAPPED
-try "an authenticator that is away is no other 401" eval 'named nobody ENOTMAPPED "" && says nobody "Or its authenticator does not reach STS: its log in CloudWatch (authenticator) has the reason"'
+try "the message allows for an authenticator without STS" eval 'named nobody ENOTMAPPED "" && says nobody "Or its authenticator does not reach STS: its log in CloudWatch (authenticator) has the reason"'
 authenticator_start mapped 'system:node:{{EC2PrivateDNSName}}' viewers; learns group EFORBIDDEN
-try "a node's name without its group" eval 'named group EFORBIDDEN "" && says group "the role must be mapped to user system:node:$NODE, which it is, and group system:nodes, as an access entry of type EC2_LINUX does"'
+try "the name of a node without its group is EFORBIDDEN" eval 'named group EFORBIDDEN "" && says group "the role must be mapped to user system:node:$NODE, which it is, and group system:nodes, as an access entry of type EC2_LINUX does"'
 restart_authenticator mapped somebody system:nodes; learns user EFORBIDDEN
-try "the group without a node's name" eval 'named user EFORBIDDEN "" && says user "(nodes \"$NODE\" is forbidden: User \"somebody\" cannot watch resource \"nodes\"" && says user "the role must be mapped to user system:node:$NODE and group system:nodes"'
+try "the group without the name of a node is EFORBIDDEN" eval 'named user EFORBIDDEN "" && says user "(nodes \"$NODE\" is forbidden: User \"somebody\" cannot watch resource \"nodes\"" && says user "the role must be mapped to user system:node:$NODE and group system:nodes"'
 restart_authenticator
 
 # ---- a webhook that is slow ----
@@ -96,12 +96,12 @@ try "the node registers once more" register
 # STS, which the authenticator asks, says nothing as long as that file is there.
 hold=$PWD/hold; sts_holds() { grep ' sts .* held$' "$CLUSTER/log/aws.requests"; }
 : >"$hold"; restart_aws --fault "sts:hold=$hold"; begin slow --timeout 2m; comes aws sts_holds; rm "$hold"; end slow
-try "who is asked whose token it is, is slow" ended_with slow 0
-try "meanwhile nothing is said that is not so" no told slow "Not yet"
+try "wait succeeds with a slow authenticator" ended_with slow 0
+try "wait says nothing wrong meanwhile" no told slow "Not yet"
 next_second; : >"$hold"; begin slower --timeout 2m
 try "so slow that no answer is waited for" until_told slower "Not yet (EAPISILENT): $API accepts a connection but does not answer within 10.0 s: the API server is overloaded, or waits for etcd or the authenticator. Or the network drops large packets"
 rm "$hold"; end slower
-try "but it is asked again" ended_with slower 0
+try "wait asks again and succeeds" ended_with slower 0
 restart_aws
 
 # ---- errors of its own ----
@@ -109,7 +109,7 @@ front_says status=503; learns 503 EAPIERROR
 front_says status=429,retry-after=60; begin 429 --timeout 20s; until_told 429 "Not yet"; front_says pass; end 429
 try "503" named 503 EAPIERROR "$API answers HTTP 503 (the front says no): the API server is overloaded or unhealthy; check the cluster health in the EKS console"
 try "429" fails 429 EAPIERROR "$API answers HTTP 429 (the front says no): the API server is overloaded or unhealthy"
-try "is asked again when it says" says 429 "(1 request in "
+try "wait asks again when the API server allows it" says 429 "(1 request in "
 
 # ---- etcd ----
 kubectl delete node $NODE >/dev/null
@@ -117,11 +117,11 @@ etcd_fill >/dev/null
 full() { no register 2>&1 | grep -F "etcdserver: mvcc: database space exceeded"; }
 try "an etcd that is full: no Node can be made" full
 begin full --timeout 2m
-try "which is all that the API server says of it" until_told full "Not yet (ENOTREGISTERED): cluster training has no Node $NODE"
+try "wait then only knows that the Node does not exist" until_told full "Not yet (ENOTREGISTERED): cluster training has no Node $NODE"
 etcd_empty >/dev/null
 try "it has room again" register
 end full
-try "and the wait ends well, without another request" eval 'ended_with full 0 && says full "(this check: 1 request, "'
+try "wait succeeds without another request" eval 'ended_with full 0 && says full "(this check: 1 request, "'
 etcd_stop; begin lost --timeout 2m
 try "an etcd that is away is a silence, and not a Node that is not there" eval 'until_told lost "Not yet (EAPISILENT): $API accepts a connection but does not answer" && no told lost ENOTREGISTERED'
 etcd_start; end lost
@@ -141,13 +141,13 @@ try "an earlier instance had the name, and was Ready" eval 'node && boot another
 begin node --timeout 2m
 try "its Node is not this one" until_told node "Not yet (ENOTREGISTERED): Node $NODE of cluster training is from an earlier boot, or from another instance of this name (aws:///us-west-2a/i-0earlier): kubelet has not reported since this machine started"
 try "kubelet of this boot takes it over" reports False KubeletNotReady "container runtime network not ready: NetworkReady=false"
-try "which is told" until_told node "Node $NODE is registered, "
-try "and what is missing" until_told node "Not yet (ENOTREADY): Node $NODE is registered with cluster training, but not Ready: KubeletNotReady: container runtime network not ready: NetworkReady=false"
-try "somebody deletes it" kubectl delete node $NODE
-try "which kubelet does not mend by itself" until_told node "Not yet (ENOTREGISTERED): Node $NODE of cluster training was registered and then deleted: kubelet registers it only when it starts; run systemctl restart kubelet"
+try "wait says that the Node is registered" until_told node "Node $NODE is registered, "
+try "wait says what the Node lacks" until_told node "Not yet (ENOTREADY): Node $NODE is registered with cluster training, but not Ready: KubeletNotReady: container runtime network not ready: NetworkReady=false"
+try "an admin deletes the Node" kubectl delete node $NODE
+try "wait says that kubelet does not register it again" until_told node "Not yet (ENOTREGISTERED): Node $NODE of cluster training was registered and then deleted: kubelet registers it only when it starts; run systemctl restart kubelet"
 try "it is made again" register
 end node
-try "and Ready at last" ended_with node 0
+try "wait succeeds when the Node is Ready" ended_with node 0
 secrets='k8s-aws-v1|secret|session'
 try "control: what is secret would be found" grep -rqE "$secrets" "$CLUSTER/imds"
 try "no wait has said it" is "$(grep -rlE "$secrets" ./*/err ./*/out ./*/run 2>&1)" ''

@@ -17,7 +17,7 @@ if [ "$VMTEST_BOOT" = 1 ]; then
         systemctl reboot
         exit
 fi
-try "what the array held is there" is "$(cat $STORES/kept)" kept
+try "data on the array survives the reboot" is "$(cat $STORES/kept)" kept
 try "both phases succeeded" is "$(property nodestrap-config ExecMainStatus) $(property nodestrap-run ActiveState)" "0 active"
 try "kubelet is active, and was started once" is "$(property kubelet ActiveState) $(wc -l </run/recording-kubelet/starts)" "active 1"
 try "the plan is the same" is "$(plan_id)" "$(cat out/id)"

@@ -15,7 +15,7 @@ try "the node is up" is "$(value verdict) $(property nodestrap-config ExecMainSt
 try "fabric manager runs" systemctl start nvidia-fabricmanager
 try "as the image has started it" once fm-active
 try "the toolkit may write the file of CDI" systemctl start nvidia-cdi-refresh
-try "and does" happened 'cdi-refreshed devices=8'
-try "nobody else has" never cdi-generated
+try "nvidia-cdi-refresh of the image runs" happened 'cdi-refreshed devices=8'
+try "nodestrap writes no CDI file" never cdi-generated
 
 finish

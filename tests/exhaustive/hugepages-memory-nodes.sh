@@ -20,12 +20,12 @@ try "those on the node without CPUs are moved" applies '^done reserve-pages:2Mi'
 try "to the others" is "$(pages)" "150 150 0"
 try "a second time nothing is done" applies '^unchanged reserve-pages:2Mi' < <(all 300)
 taskset -c 1 dd if=/dev/zero of=/dev/shm/filling bs=1M count=900 status=none
-try "what one node has not the other gives" applies '^done reserve-pages:2Mi' < <(all 1100)
+try "one node gives the pages that the other lacks" applies '^done reserve-pages:2Mi' < <(all 1100)
 read -r first second _ <<<"$(pages)"
 try "so it has more" is "$((first + second)) $((first > second + 50))" "1100 1"
-try "and never the one without CPUs" is "$(cat "${N}2/hugepages/hugepages-2048kB/nr_hugepages")" 0
+try "the node without CPUs has no pages" is "$(cat "${N}2/hugepages/hugepages-2048kB/nr_hugepages")" 0
 try "more than they have fails, whatever lies on that node" applies '^failed reserve-pages:2Mi: this machine has [0-9]+ of 2500 huge pages of 2Mi \(node0: [0-9]+, node1: [0-9]+\) after' < <(all 2500)
-try "which stays as it is" is "$(cat "${N}2/hugepages/hugepages-2048kB/nr_hugepages")" 0
+try "the node without CPUs stays as it is" is "$(cat "${N}2/hugepages/hugepages-2048kB/nr_hugepages")" 0
 try "off takes all away" applies '^done reserve-pages:2Mi' < <(all 0)
 try "everywhere" is "$(pages)" "0 0 0"
 finish

@@ -19,11 +19,11 @@ found() { python3 -c 'import json, sys; f = next(a["found"] for a in json.load(o
 
 try "the run phase ended well" exited nodestrap-run 0
 try "kubelet found the pages of both nodes when it started" is "$(cat /run/pages-at-kubelet)" "100 50"
-try "status.json has what was asked for and what came" is "$(found 0), $(found 1)" "100 all, 50 all"
+try "status.json has the requested and the reserved pages" is "$(found 0), $(found 1)" "100 all, 50 all"
 kubelet=$(property kubelet MainPID)
 try "a second run" again
 try "has nothing to change" grep -q 'ok: nothing to change' out/again
-try "and leaves kubelet alone" is "$(property kubelet MainPID)" "$kubelet"
+try "the second run leaves kubelet alone" is "$(property kubelet MainPID)" "$kubelet"
 
 systemctl stop kubelet
 # Not more than the node has in all, which a plan refuses, and more than the kernel has left of it.
@@ -33,12 +33,12 @@ try "more than the node has left is a failure" no again
 try "with its own code and exit status" is "$(status verdict code exit step)" "failed EHUGEPAGES 31 reserve-pages:2Mi on node 1"
 try "the last line has size, node and both numbers" grep -E '^(<[0-9]>)?nodestrap: failed \(31 EHUGEPAGES\) at reserve-pages:2Mi on node 1: .*'"$most" out/again
 try "kubelet stays down" no active kubelet
-try "what came is on record" is "$(found 1)" "$most short"
+try "status.json has the pages that the kernel gave" is "$(found 1)" "$most short"
 
 spec warn "$most"
 try "onShortfall: warn goes on" again
 try "with that verdict" is "$(status verdict code)" "ok OK"
 try "a warning" grep -q 'reserve-pages:2Mi on node 1' out/again
-try "and kubelet" active kubelet
+try "kubelet runs" active kubelet
 
 finish

@@ -18,7 +18,7 @@ for _ in $(seq 600); do grep -q "Waiting for EBS volumes" err && break; read -rt
 try "a volume that is not attached is waited for" grep -q "not attached yet: vol-$(id 3); giving up in" err
 try "it is attached" attach 3
 wait $job; try "that ends the wait" is $? 0
-try "and it is mounted" seen /data 3
+try "the late volume is mounted" seen /data 3
 try "a boot forgets the mounts" power_cycle /data $P/vol-"$(id 3)"
 
 # ---- what is refused, before the first write
@@ -45,7 +45,7 @@ mount -t tmpfs tmpfs /data
 try "a target that is a mount is refused" refuses "/data is a mount point already \(tmpfs of tmpfs\)"
 umount /data
 wants "{device: /dev/vda, mountTarget: /data}"
-try "what is no volume is refused" refuses "not an EBS volume|not attached"
+try "nodestrap refuses a disk that is not a volume" refuses "not an EBS volume|not attached"
 attach 5                                # one partition, from 1 MiB on
 printf '\0\0\0\0\203\0\0\0\0\10\0\0\0\0\10\0' | dd of="/dev/$(name_of 5)" bs=1 seek=446 conv=notrunc status=none
 printf '\125\252' | dd of="/dev/$(name_of 5)" bs=1 seek=510 conv=notrunc,fsync status=none
@@ -69,5 +69,5 @@ umount /data
 mkfs.ext4 -qF "/dev/$(name_of 3)"; mkdir -p /data; echo fill >/data/f
 try "an empty ext4 is used in the place of xfs" init
 try "with a warning" warns filesystem-kept
-try "and takes in what the directory held" is "$(cat /data/f) $(findmnt -no FSTYPE /data)" "fill ext4"
+try "the data of the directory is on the volume" is "$(cat /data/f) $(findmnt -no FSTYPE /data)" "fill ext4"
 finish

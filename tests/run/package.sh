@@ -29,11 +29,11 @@ files() { find . \( -name .git -o -path './build*' \) -prune -o -type f -printf 
 packed() { rm -rf "$W/packed" && mkdir "$W/packed" && "$1/conf/packaging/sources.sh" | tar -C "$W/packed" -xf - && diff -r "$W/src" "$W/packed"; }
 cp -r "$W/src" "$W/clone"; mkdir "$W/clone/build"; echo secret | tee "$W/clone/notes.tmp" >"$W/clone/build/core"
 git -C "$W/clone" init -q && git -C "$W/clone" add -A && chown -R 65534:65534 "$W/clone"
-try "the sources of a clone of somebody else's are what git knows" packed "$W/clone"
+try "the sources of a clone of another user are the files that git knows" packed "$W/clone"
 try "git would not read it" sh -c '! HOME=/nonexistent git -C "$1" status' sh "$W/clone"
 rm "$W/clone/notes.tmp"; mkdir "$W/bin"; for c in realpath dirname find sort tar rm mkdir diff grep; do ln -s "$(command -v $c)" "$W/bin/"; done
 without_git() { local PATH=$W/bin; packed "$W/clone" 2>"$W/said" && grep 'git is missing' "$W/said"; }
-try "those of a clone on a machine without git are all but what was built, and that is said" without_git
+try "without git the sources are all files but build folders, and a message says so" without_git
 rm -r "$W/clone/.git"; echo gitdir: /nonexistent >"$W/clone/.git"
 try "those of an unpacked release are all but what was built" packed "$W/clone"
 rm "$W/clone/.git"; mkdir "$W/clone/.git"; echo token >"$W/clone/.git/config"
@@ -44,7 +44,7 @@ try "lintian has nothing to say" lintian --fail-on error,warning --suppress-tags
 dpkg-deb -x "$W"/nodestrap_*.deb "$W/unpacked"; doc=$W/unpacked/usr/share/doc/nodestrap
 try "the manual pages are there" is "$(cd "$W/unpacked/usr/share/man" && find . -type f | sort | xargs)" "$(cd "$top/debian" && for p in *.1 *.5 *.7 *.8; do echo "./man${p##*.}/$p.gz"; done | sort | xargs)"
 try "README, schema and examples can be read where they are" sh -c 'cd "$1" && for s in *.schema.json; do cmp "$s" "$2/conf/$s" || exit; done && [ "$(ls -- *.schema.json)" = "$(cd "$2/conf" && ls -- *.schema.json)" ] && diff -r examples "$2/conf/examples"' sh "$doc" "$top"
-try "and what README shows of them is beside it" sh -c 'cd "$1" && grep -qF examples/p5-48xlarge.userdata README.md && ! grep -nE "conf/examples|debian/boot" README.md && grep -oE "(examples/[a-z0-9-]+\.(userdata|svg)|\(boot\.svg\))" README.md | tr -d "()" | xargs ls >/dev/null' sh "$doc"
+try "the files that README shows lie beside it" sh -c 'cd "$1" && grep -qF examples/p5-48xlarge.userdata README.md && ! grep -nE "conf/examples|debian/boot" README.md && grep -oE "(examples/[a-z0-9-]+\.(userdata|svg)|\(boot\.svg\))" README.md | tr -d "()" | xargs ls >/dev/null' sh "$doc"
 if python3 -c 'import jsonschema' 2>/dev/null; then try "the bill of materials is well formed and true" python3 "$top/tests/oracles/spdx.py" "$W/unpacked" "$top"
 else count=$((count + 1)); echo "ok $count - the bill of materials # SKIP no python3-jsonschema here"; fi
 mkdir -p "$top/build/package" && cp "$W"/*.deb "$top/build/package/"
@@ -60,7 +60,7 @@ repeated() {
         [ -n "$building" ] || return
         wait $building; try "the package built by another user, elsewhere" sh -c 'cat "$1/log"; exit "$(cat "$1/rc")"' sh "$W/again"
         try "has the same bytes" same_packages
-        try "what was built before is still there" ls "$again"/build{,-arm64}/nodestrap
+        try "earlier builds are still there" ls "$again"/build{,-arm64}/nodestrap
         try "git would keep nothing of it" is "$(cd "$again" && git init -q 2>/dev/null; git -c safe.directory="$again" ls-files -o --exclude-standard | diff - <(cd "$W/src" && files) | head)" ''
         try "as have what plain make compiles" same_objects
 }
@@ -75,21 +75,21 @@ says() { local output; output=$(in_root dpkg -i /tmp/p.deb 2>&1) || { echo "$out
 
 try "a root of Debian 12" prepare bare; m=$W/bare/m; everything >"$W/before"
 try "dpkg -i: nothing else is needed, and nothing to be said" says ''
-try "and the commit" grep -qF "$COMMIT" <<<"$(in_root nodestrap --version --output json)"
+try "the version has the commit" grep -qF "$COMMIT" <<<"$(in_root nodestrap --version --output json)"
 try "nodestrap --version says the package's version" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(dpkg-deb -f "$W"/nodestrap_*.deb Version)"
 explained() { in_root nodestrap explain EFABRIC | grep -q '^    Do: '; }
 try "explain finds the texts of the manual" explained
 started() { in_root nodestrap config example p5en.48xlarge >"$m/tmp/p5en" && in_root nodestrap config check --strict /tmp/p5en && grep -q 'expectedDevices: 16' "$m/tmp/p5en"; }
 try "config example finds one" started
 try "nodeadm is a link to it" is "$(in_root readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap
-try "so is nodeadm-internal" is "$(in_root readlink -f /usr/bin/nodeadm-internal)" /usr/bin/nodestrap
+try "nodeadm-internal is nodestrap" is "$(in_root readlink -f /usr/bin/nodeadm-internal)" /usr/bin/nodestrap
 try "every unit and drop-in is there" diff <(in_tree . -path ./systemd -prune -o -name '*.service' -print -o -name '*.path' -print -o -name '*.timer' -print -o -name '*.target' -print -o -name '*.conf' -print) <(in_package systemd/system)
-try "and what udev and networkd get" diff <(in_tree systemd -type f) <(in_package nodestrap/systemd)
-try "and the rule" is "$(in_package udev/rules.d)" ./90-nodestrap.rules
+try "the package has the files for udev and networkd" diff <(in_tree systemd -type f) <(in_package nodestrap/systemd)
+try "the package has the udev rule" is "$(in_package udev/rules.d)" ./90-nodestrap.rules
 state() { in_root systemctl is-enabled $units | sort -u; }
 units="nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined"
 try "the units are not enabled" is "$(state)" disabled
-try "nor do presets enable them" in_root systemctl preset $units
+try "presets do not enable the units" in_root systemctl preset $units
 try "they are still not" is "$(state)" disabled
 try "they can be enabled" in_root systemctl enable $units
 try "they are enabled then" is "$(state)" enabled
@@ -101,7 +101,7 @@ recipe() { # of an image that lacks kubelet: it says so, and leaves nothing of i
 try "the recipe of an image ends with what doctor finds of it" recipe
 link=$(cd "$m" && find etc -name nodestrap-boot-hook.service)
 for file in udev/rules.d/90-nodestrap.rules systemd/system/{nodeadm-boot-hook,udev-net-manager@}.service.d/10-nodestrap.conf; do
-        try "which $file looks for" grep -qF "/$link" "$m/usr/lib/$file"
+        try "the package has the link that $file names" grep -qF "/$link" "$m/usr/lib/$file"
 done
 try "an upgrade succeeds" in_root dpkg -i /tmp/p.deb
 try "an upgrade leaves them enabled" is "$(state)" enabled
@@ -120,23 +120,23 @@ try "a root with a nodeadm of its own" prepare own; m=$W/own/m; cp -a "$top/test
 in_root systemctl -q enable $theirs; everything >"$W/before"
 try "dpkg -i beside it tells who boots the image" says "nodeadm boots this image. To have nodestrap do it: systemctl disable $theirs && systemctl enable nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined
 or leave the units and let nodestrap take the place of nodeadm's program: nodestrap-nodeadm(7)"
-try "the image's nodeadm stays" own
+try "the nodeadm of the image stays" own
 try "an upgrade leaves it, without a word" says ''
 try "it is still there" own
-try "nobody's units are enabled or disabled" enabled enabled disabled
+try "the package enables and disables no unit" enabled enabled disabled
 in_root dpkg --purge nodestrap >/dev/null 2>&1; everything >"$W/after"; try "purged again, nothing is left and nothing is missing" diff "$W/before" "$W/after"
 
 kubelet="kubelet.service is enabled: a boot would start it before the node is configured. It is started when its turn has come: systemctl disable kubelet"
 in_root systemctl -q disable nodeadm-boot-hook; in_root systemctl -q enable kubelet
-try "dpkg -i once more, where the interfaces are somebody else's and kubelet is enabled" says "nodeadm boots this image. To have nodestrap do it: systemctl disable nodeadm-config nodeadm-run && systemctl enable nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined
+try "dpkg -i again names the commands where nodeadm boots the image and kubelet is enabled" says "nodeadm boots this image. To have nodestrap do it: systemctl disable nodeadm-config nodeadm-run && systemctl enable nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined
 or leave the units and let nodestrap take the place of nodeadm's program: nodestrap-nodeadm(7)
 $kubelet"
 try "all of it told, an upgrade is silent" says ''
 in_root systemctl -q enable $units
-try "our units beside nodeadm's and an enabled kubelet" says "the units of two bootstrappers are enabled, and a boot will be nodestrap's; so that it need not warn of it: systemctl disable nodeadm-config nodeadm-run
+try "dpkg -i names the command where units of nodestrap and of nodeadm are enabled" says "the units of two bootstrappers are enabled, and a boot will be nodestrap's; so that it need not warn of it: systemctl disable nodeadm-config nodeadm-run
 $kubelet"
 in_root systemctl -q disable kubelet
-try "our units instead of nodeadm's" in_root sh -c "systemctl disable $theirs && systemctl enable $units"
+try "units of nodestrap replace those of nodeadm" in_root sh -c "systemctl disable $theirs && systemctl enable $units"
 try "an upgrade with them, without a word" says ''
 try "leaves all as it is" enabled disabled enabled
 try "the way back" in_root sh -c "systemctl disable $units && systemctl enable $theirs"
@@ -145,9 +145,9 @@ try "is the image as it was" diff <(grep -vE '/usr/lib/systemd/system/[a-z@-]*.s
 in_root systemctl -q disable $theirs; in_root systemctl -q enable $units
 mkdir -p "$m"/etc/modprobe.d "$m"/etc/systemd/system/containerd.service.d; cp -rT "$m"/usr/lib/nodestrap/systemd "$m"/run/systemd; touch "$m"/etc/modprobe.d/zz-nodestrap-nvidia.conf "$m"/etc/systemd/system/containerd.service.d/40-nodestrap-memlock.conf
 try "removed with our units enabled, it tells who boots the node now" sh -c 'chroot "$1" dpkg --remove nodestrap 2>&1 | grep "systemctl enable $2"' sh "$m" "$theirs"
-try "which is heeded" in_root systemctl enable $theirs
+try "an admin enables the units of nodeadm" in_root systemctl enable $theirs
 try "a purge behind it" in_root dpkg --purge nodestrap
-everything >"$W/after"; try "and all is as it was" diff "$W/before" "$W/after"
+everything >"$W/after"; try "dpkg -r leaves everything as it was" diff "$W/before" "$W/after"
 
 # A nodeadm that is a link, as an image may have it: alternatives would take it for one of its own.
 try "a root with links" prepare links; m=$W/links/m; mkdir -p "$m/opt/eks"; for n in nodeadm nodeadm-internal; do ln -s /opt/eks/$n "$m/usr/bin/$n"; done; everything >"$W/before"
@@ -157,16 +157,16 @@ try "a purge" in_root dpkg --purge nodestrap
 everything >"$W/after"; try "leaves them, too" diff "$W/before" "$W/after"; m=$W/own/m
 
 try "dpkg -i for a swap" in_root dpkg -i /tmp/p.deb
-try "asked to, it takes nodeadm's place" in_root sh -c "for n in nodeadm nodeadm-internal; do mv /usr/bin/\$n /usr/bin/\$n.aws && update-alternatives --install /usr/bin/\$n \$n /usr/bin/\$n.aws 10 || exit; done"
+try "update-alternatives gives nodestrap the name nodeadm" in_root sh -c "for n in nodeadm nodeadm-internal; do mv /usr/bin/\$n /usr/bin/\$n.aws && update-alternatives --install /usr/bin/\$n \$n /usr/bin/\$n.aws 10 || exit; done"
 try "both names are ours" ours
 try "an upgrade of the swapped" in_root dpkg -i /tmp/p.deb
 try "leaves it so" ours
 try "the way back from there" in_root sh -c "update-alternatives --set nodeadm /usr/bin/nodeadm.aws && update-alternatives --set nodeadm-internal /usr/bin/nodeadm-internal.aws"
-try "both are the image's" own
+try "both programs belong to the image" own
 try "an upgrade behind it" in_root dpkg -i /tmp/p.deb
 try "does not swap again" own
 try "asked to, it does" in_root sh -c "update-alternatives --auto nodeadm && update-alternatives --auto nodeadm-internal"
 try "both are ours once more" ours
 try "dpkg --purge of the swapped" in_root dpkg --purge nodestrap
-try "leaves the image's in its place" own
+try "dpkg -r leaves the nodeadm of the image in its place" own
 repeated; finish

@@ -36,7 +36,7 @@ if [ -n "$deb" ]; then
         gzip -9n "$W"/tree/usr/share/man/man?/*
 else skip "the same files as in the Debian package" "none in build/package, or an older one: make package builds both"; fi
 files() { rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms}\n]' "$1"; }
-try "nobody but root writes, nothing is setuid" is "$(files "$rpm" | grep -vE ' (d|-)rw[x-]r-[x-]r-[x-]$')" ''
+try "only root may write, and no file is setuid" is "$(files "$rpm" | grep -vE ' (d|-)rw[x-]r-[x-]r-[x-]$')" ''
 requires=$(rpm -qpR "$rpm"; rpm -qp --recommends "$rpm")
 loaded() { { readelf -d "$W/tree/usr/bin/nodestrap" | sed -n 's/.*NEEDED.*\[\(lib.*\)\]/\1/p'; grep -rhoE '"lib[a-z]+\.so\.[0-9]"' "$top/src" | tr -d '"' | grep -v -e libnvidia -e libcuda; } | sort -u; }
 try "it requires what it links and what it loads" is "$(loaded | while read -r l; do grep -qxF "$l()(64bit)" <<<"$requires" || echo "$l"; done)" ''
@@ -84,24 +84,24 @@ for f in "$m"/usr/share/doc/nodestrap/examples/*.userdata; do
 done
 planned() { unshare -n chroot "$m" nodestrap plan -c file:///usr/share/doc/nodestrap/examples/p6e-gb200.userdata --instance-type p6e-gb200.36xlarge \
         --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04; }
-try "and plans" sh -c 'grep -q kubelet <<X
+try "the program makes a plan" sh -c 'grep -q kubelet <<X
 $1
 X' sh "$(planned 2>&1)"
 try "the manual pages are there" is "$(cd "$m/usr/share/man" && printf "%s\n" man?/*odestrap* man?/*NodeConfig* | sort | xargs)" "$(cd "$top/debian" && for p in *.1 *.7 *.8 *.5; do echo "man${p##*.}/$p.gz"; done | sort | xargs)"
-try "the schema is the program's" diff <(in_root nodestrap config schema) "$m/usr/share/doc/nodestrap/nodeconfig.schema.json"
+try "the schema is that of the program" diff <(in_root nodestrap config schema) "$m/usr/share/doc/nodestrap/nodeconfig.schema.json"
 settings=$(sed -z "s/.*ExecStart=[^']*'//; s/'.*//; s/[\\]\n//g; s/[$][$]/$/g" "$m/usr/lib/systemd/system/nodestrap-network-settings.service")
 labelled() { rm -f "$m/tmp/labelled"; in_root sh -c "$settings" && is "$(cat "$m/tmp/labelled" 2>/dev/null)" "$1"; }
 printf '#!/bin/sh\necho "$@" >/tmp/labelled\n' >"$m/usr/sbin/restorecon"; chmod 755 "$m/usr/sbin/restorecon"
-try "nothing is labelled where there is no SELinux" labelled ''
-try "and what udev and networkd get is there" sh -c 'cd "$1/usr/lib/nodestrap/systemd" && find . -type f | while read -r f; do cmp "$f" "$1/run/systemd/$f" || exit; done' sh "$m"
+try "without SELinux the package labels nothing" labelled ''
+try "the files for udev and networkd are in place" sh -c 'cd "$1/usr/lib/nodestrap/systemd" && find . -type f | while read -r f; do cmp "$f" "$1/run/systemd/$f" || exit; done' sh "$m"
 mkdir -p "$m/sys/fs/selinux"; echo 0 >"$m/sys/fs/selinux/enforce"
-try "nor where it is permissive" labelled ''
+try "the package labels nothing where SELinux is permissive" labelled ''
 printf 1 >"$m/sys/fs/selinux/enforce"
-try "but where it enforces" labelled "-R /run/systemd/network /run/systemd/networkd.conf.d"
-rm "$m/usr/sbin/restorecon"; try "and no restorecon is no failure" labelled ''
+try "the package labels the folders where SELinux enforces" labelled "-R /run/systemd/network /run/systemd/networkd.conf.d"
+rm "$m/usr/sbin/restorecon"; try "a missing restorecon is not a failure" labelled ''
 tmpfiles() { local want=$1; shift; systemd-tmpfiles --root="$m" --create "$@" nodestrap.conf && is "$(cd "$m" && find run/systemd/resolved.conf.d -printf '%m %u' 2>/dev/null)" "$want"; }
-try "the folder for the cluster's DNS is not there before a boot" tmpfiles ''
-try "which makes it" tmpfiles '755 root' --boot
+try "the folder for the DNS of the cluster is not there before a boot" tmpfiles ''
+try "a boot makes that folder" tmpfiles '755 root' --boot
 
 try "another root" prepare bare; m=$W/bare/m; everything >"$W/before"
 try "rpm -i says nothing where there is nothing to say" silent rpm_ -i "$rpm"
@@ -109,7 +109,7 @@ try "nodeadm and nodeadm-internal are links to it" is "$(in_root readlink -f /us
 try "rpm finds its files as they were" is "$(rpm_ -V nodestrap)" ''
 try "the units are not enabled" is "$(state)" disabled
 in_root systemctl -q preset $units
-try "nor by presets" is "$(state)" disabled
+try "presets do not enable the units" is "$(state)" disabled
 in_root systemctl -q enable $units; everything >"$W/installed"
 rpm -qp --qf '%{POSTIN}\n' "$rpm" >"$m/tmp/post"
 try "%post once more" in_root sh /tmp/post 2
@@ -117,7 +117,7 @@ try "changes nothing" diff "$W/installed" <(everything)
 try "another version of it" "$top/conf/packaging/rpm.sh" -o "$W/next" -- --define "binary $W/tree/usr/bin/nodestrap" --define 'release 2'
 try "rpm -U" silent rpm_ -U "$W"/next/*.rpm
 try "is installed" is "$(rpm --root "$m" --dbpath /tmp/rpmdb -q --qf '%{VERSION}-%{RELEASE}' nodestrap)" "$(rpm -qp --qf '%{VERSION}' "$rpm")-2"
-try "and changes nothing else" diff <(grep -vF spdx.json "$W/installed") <(everything | grep -vF spdx.json)
+try "an update changes nothing else" diff <(grep -vF spdx.json "$W/installed") <(everything | grep -vF spdx.json)
 mkdir -p "$m/var/lib/nodestrap"; echo '{}' >"$m/var/lib/nodestrap/manifest.json"
 try "rpm -e" silent rpm_ -e nodestrap
 try "nothing is left and nothing is missing" diff "$W/before" <(everything)
@@ -130,7 +130,7 @@ advice="nodestrap: nodeadm boots this image. To have nodestrap do it: systemctl 
 nodestrap: or leave the units and let nodestrap take the place of nodeadm's program: nodestrap-nodeadm(7)
 nodestrap: kubelet.service is enabled: a boot would start it before the node is configured. It is started when its turn has come: systemctl disable kubelet"
 try "rpm -i beside it says what to do" telling "$advice" rpm_ -i "$rpm"
-try "the image's nodeadm stays" own
+try "the nodeadm of the image stays" own
 try "an upgrade says nothing" silent rpm_ -U "$W"/next/*.rpm
 try "it is still there" own
 try "rpm -e" silent rpm_ -e nodestrap
@@ -138,21 +138,21 @@ try "all is as it was" diff "$W/before" <(everything)
 rpm_ -i "$rpm" >/dev/null 2>&1
 sed -n 's/.*: \(systemctl .*\)$/\1/p' <<<"$advice" >"$m/tmp/advice"
 try "the advice is heeded" in_root sh -e /tmp/advice
-try "the node is nodestrap's" is "$(in_root systemctl is-enabled $theirs kubelet | sort -u) $(state)" "disabled enabled"
+try "units of nodestrap boot the node" is "$(in_root systemctl is-enabled $theirs kubelet | sort -u) $(state)" "disabled enabled"
 try "an upgrade leaves it so" silent rpm_ -U "$W"/next/*.rpm
 try "as it is" is "$(in_root systemctl is-enabled $theirs kubelet | sort -u) $(state)" "disabled enabled"
 mkdir -p "$m"/etc/modprobe.d "$m"/etc/systemd/system/containerd.service.d; cp -rT "$m"/usr/lib/nodestrap/systemd "$m"/run/systemd; touch "$m"/etc/modprobe.d/zz-nodestrap-nvidia.conf "$m"/etc/systemd/system/containerd.service.d/40-nodestrap-memlock.conf
 try "erased, it tells who boots the node now" telling "nodestrap: nodeadm's units are disabled; systemctl enable $theirs gives the node back to them" rpm_ -e nodestrap
 in_root systemctl -q enable $theirs kubelet
-try "which heeded is the image as it was" diff "$W/before" <(everything)
+try "the commands of the message restore the image" diff "$W/before" <(everything)
 
 # A nodeadm that is a link, as an image may have it: alternatives would take it for one of its own.
 mkdir -p "$m/opt/eks"; for n in nodeadm nodeadm-internal; do mv "$m/usr/bin/$n" "$m/opt/eks/$n"; ln -s /opt/eks/$n "$m/usr/bin/$n"; done
 everything >"$W/before"
 rpm_ -i "$rpm" >/dev/null 2>&1
-try "a link of the image's own stays" is "$(in_root readlink /usr/bin/nodeadm /usr/bin/nodeadm-internal | xargs)" "/opt/eks/nodeadm /opt/eks/nodeadm-internal"
+try "a link of the image stays" is "$(in_root readlink /usr/bin/nodeadm /usr/bin/nodeadm-internal | xargs)" "/opt/eks/nodeadm /opt/eks/nodeadm-internal"
 rpm_ -e nodestrap
-try "also behind it" diff "$W/before" <(everything)
+try "the image is as before, behind the link too" diff "$W/before" <(everything)
 
 try "a root without systemctl and update-alternatives" prepare less; m=$W/less/m; mv "$m/usr/bin/systemctl" "$m/usr/bin/update-alternatives" "$m/tmp"; everything >"$W/before"
 try "rpm -i says what is missing" sh -c 'rpm=$1; shift; "$@" "$rpm" 2>&1 | grep -c "^nodestrap: it is not offered as nodeadm.*, since update-alternatives failed: .*not found" | grep -x 2' sh "$rpm" rpm --root "$m" --dbpath /tmp/rpmdb --force-debian --nodeps -i

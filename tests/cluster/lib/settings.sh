@@ -76,7 +76,7 @@ check_nodes() {
         setting '"topologyManagerPolicyOptions": {"max-allowable-numa-nodes": "34"}'
         try "with 34 and the option of the plan it starts" on_nodes 34
         planned gpu-p6e-gb200-numa >/dev/null; sed -i 's/best-effort/none/' $CONFIG root/etc/kubernetes/kubelet/config.json.d/*
-        try "and without a policy" on_nodes 34
+        try "a node without a policy accepts it" on_nodes 34
 }
 told_of_nodes() { "$NODESTRAP" plan -c "file://$tests/cases/gpu-p6e-gb200-numa/userdata" --instance-type p6e-gb200.36xlarge --kubelet-version "$VERSION" | tr -s ' \n' ' ' | grep -F "{max-allowable-numa-nodes: \"$1\"}"; }
 check_gates() { try "kubelet knows, and has locked, the feature gates of the table" python3 "$tests/oracles/gates.py" "$KUBE/kubelet" "$tests/../conf/feature-gates.csv"; }

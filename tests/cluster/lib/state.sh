@@ -68,7 +68,7 @@ check_states() { # [dra]: this kubelet reads the state of DRA
         leaves cpu_manager_state; leaves memory_manager_state
         try "a reboot" boots ''
         try "keeps the state of CPUs" stayed cpu_manager_state
-        try "and that of memory" stayed memory_manager_state
+        try "the state of the memory manager stays" stayed memory_manager_state
 
         try "another policy in the same boot" init "$pinned"
         try "keeps them, too" stayed cpu_manager_state
