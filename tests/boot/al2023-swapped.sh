@@ -8,7 +8,7 @@
 # console: NODESTRAP verdict=ok
 # The image of EKS with our program in place of nodeadm, and nothing else of the package. Its first unit reads the user data alone, the
 # second
-# one also /etc/eks/nodeadm.d: what is said there brings the first phase back.
+# one also /etc/eks/nodeadm.d: a setting there brings the first phase back.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/al2023.sh

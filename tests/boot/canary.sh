@@ -21,7 +21,7 @@ files_of_all() { is "$(files)" ""; }
 buses() { nobody systemctl show --all '*' && nobody systemctl show && nobody systemctl show-environment; }
 # kubelet flags are arguments, and every user of a machine sees the arguments of every process.
 arguments() { local pid kubelet; kubelet=$(property kubelet MainPID); for pid in /proc/[0-9]*; do [ "$pid" = "/proc/$kubelet" ] || nobody cat "$pid/cmdline" 2>/dev/null; done | tr '\0' '\n'; }
-# PID 1, which is told of units and drop-ins, and we; what containerd and kubelet write is theirs.
+# PID 1, which reads units and drop-ins, and nodestrap; files of containerd and kubelet do not count.
 journal() { journalctl -b -o export --no-pager _PID=1 + _SYSTEMD_UNIT=nodestrap-{config,devices,run,event}.service + SYSLOG_IDENTIFIER=nodestrap; }
 bundle() { nodestrap status --bundle - 2>/dev/null | tar -xzO; }
 kept() { cat /run/nodestrap/{status.json,plan*.txt,metrics.prom,joined.json,joined.prom}; }

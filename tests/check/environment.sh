@@ -14,7 +14,7 @@ python3 - "$tmp" <<'PY'
 import json, sys
 values = ['plain', '  lead and trail  ', '"', "'", 'a"b\'c', '"whole"', '\\', 'C:\\new\\table\\x41', 'trailing\\', '%', '%n %% 50%', '$HOME ${X} $$', '`id`',
           '# ; = :', 'tab\there', 'é€𝄞', '\x01\x7f', 'http://me:p%40ss@proxy:3128/', '{"k": ["v", 1]}', '~', '*', '!', 'x' * 5000, '\\"', "\\'", '-']
-flags = [  # what is asked for, and the arguments it means
+flags = [  # the requested variables, and the arguments that they mean
     ('--plain=1', ['--plain=1']), ('--two=1 --in=one', ['--two=1', '--in=one']), ('--apart 2', ['--apart', '2']),
     ('--node-labels="a=b,c=d"', ['--node-labels=a=b,c=d']), ("--single='x y'", ['--single=x y']), ('--blank=x y', ['--blank=x y']),
     ('--json={"k": "v"}', ['--json={"k": "v"}']), ('--percent=%n%%', ['--percent=%n%%']), ('--back=C:\\x\\', ['--back=C:\\x\\']),

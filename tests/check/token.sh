@@ -115,7 +115,7 @@ mock4
 vars=(AWS_EC2_METADATA_DISABLED=1)
 ok 'AWS_EC2_METADATA_DISABLED=1 does not disable the metadata service' good "$IMDS_KEY"
 
-# ---- what is asked for ----
+# ---- what token requests ----
 vars=("${environment[@]}" AWS_REGION=us-west-2)
 version() { vars=("${environment[@]}" AWS_REGION=us-west-2 "KUBERNETES_EXEC_INFO=$1"); run --cluster-name demo && judge demo "$ENV_KEY" "$2"; }
 info() { printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/%s","spec":{"interactive":false}}' "$1"; }

@@ -275,7 +275,7 @@ guest() {
         holds "nodestrap does not retry a unit whose condition is not met" bash -c '! grep -q "start 1 failed" <<<"$1"' _ "$out"
         ours $FM Type=notify NotifyAccess=all 'ExecStart=/bin/sh -c "echo $$$$ >/run/activating; read x </run/ready; systemd-notify --ready; exec sleep inf"'
         systemctl daemon-reload; mkfifo /run/activating /run/ready; systemctl start --no-block $FM; read -r p </run/activating
-        unit goes-on Type=oneshot 'ExecStart=/bin/sh -c "echo >/run/ready"'; systemctl daemon-reload        # begins when the other start was asked for
+        unit goes-on Type=oneshot 'ExecStart=/bin/sh -c "echo >/run/ready"'; systemctl daemon-reload        # begins after the request for the other start
         try "start-unit joins a start that is in progress" 0 "^done start-unit:$FM.service" <<<"$q"$'\n'"start-unit goes-on.service inputs=1 deadline=60s"
         holds "start-unit does not start the unit a second time" same "$p" "$(pid $FM)"
 

@@ -232,7 +232,7 @@ ok "status says why the node has not joined" eval '"$nodestrap" status --root "$
 echo another >"$d/root/proc/sys/kernel/random/boot_id"
 ok "status ignores a record of another boot" eval '! "$nodestrap" status --root "$d/root" | grep joined'
 
-# ---- what kubelet was told ----
+# ---- the arguments of kubelet ----
 variant() { # NAME SED-SCRIPT: a machine whose kubeconfig is edited
         joins "$1"; sed -i "$2" "$d/root/var/lib/kubelet/kubeconfig"; wait_for --timeout 60s
 }

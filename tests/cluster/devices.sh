@@ -20,7 +20,7 @@ declare -A waits
 begin() { : >"$1/err"; ( "$NODESTRAP" wait --root "$1" "${@:2}" >"$1/out" 2>"$1/err"; echo $? >"$1/rc" ) & waits[$1]=$!; }
 end() { wait "${waits[$1]}"; }
 ended_with() { is "$(cat "$1/rc")" "$2" || { cat "$1/err"; return 1; }; }
-# within DIR TEXT: it is told two seconds after the API server knows it
+# within DIR TEXT: the message comes two seconds after the API server knows it
 within() { local i; for ((i = 0; i < 20; i++)); do ! grep -qF -- "$2" "$1/err" || return 0; sleep 0.1; done; cat "$1/err"; return 1; }
 told() { local i; for ((i = 0; i < 300; i++)); do ! grep -qF -- "$2" "$1/err" || return 0; sleep 0.1; done; cat "$1/err"; return 1; }
 metric() { grep -qxF "nodestrap_devices{resource=\"$2\",kind=\"$3\"} $4" "$1/run/nodestrap/joined.prom" || { cat "$1/run/nodestrap/joined.prom"; return 1; }; }

@@ -32,7 +32,7 @@ try "a machine" machine_starts
 python3 "$tests/boot/lib/archive.py" pause.tar localhost/kubernetes/pause:latest "$(command -v busybox)" sleep 100000
 on_node() { ctr -a "$PWD/root/run/containerd/containerd.sock" -n k8s.io "$@"; }
 try "its sandbox image" on_node images import pause.tar
-# The provider notes when it is asked. It has a login as long as /run/nodestrap/role is there.
+# The provider records each request. It has a login as long as /run/nodestrap/role is there.
 mkdir -p root/bin root/run/nodestrap; cp "$(command -v busybox)" root/bin/; : >root/run/nodestrap/role
 provider=root/etc/eks/image-credential-provider/ecr-credential-provider; rm -f $provider
 printf '#!/bin/busybox sh\n/bin/busybox cat >>/run/nodestrap/asked\n[ -e /run/nodestrap/role ] || exit 1\necho '\''%s'\''\n' \

@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- what is asked of it ---- */
+/* ---- questions about the image ---- */
 
 static const Needs *wanted(void) {
         static const char *const types[] = { "p6-b200.48xlarge", "p6e-gb200.36xlarge", "m6id.8xlarge",

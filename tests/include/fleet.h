@@ -69,7 +69,7 @@ typedef struct FleetLoad {
 typedef enum FleetWork { FLEET_NAMES, FLEET_PODS, FLEET_PULLS } FleetWork;
 typedef struct FleetNode {
         uint64_t next_usec;             /* of its next request */
-        uint64_t begin_usec, ask_usec;  /* when it booted, when this question was asked first */
+        uint64_t begin_usec, ask_usec;  /* when it booted, and when it first asked this question */
         uint64_t pause_usec;
         unsigned tries, waits, requests;
         bool assumed;

@@ -38,7 +38,7 @@ ok() {
 done_testing() { echo "1..$count"; }
 # Results of the last command under test: equal TEXT, says WORDS, lacks WORDS, sent NUMBER PATTERN.
 equal() { [ "$(cat "$tmp/out")" = "$1" ] || { cat "$tmp/out" "$tmp/err"; false; }; }
-# A failure that is told: exit 1 and no report of a sanitizer.
+# A failure with a message: exit 1 and no report of a sanitizer.
 failed() { [ $? = 1 ] && ! grep -F Sanitizer "$tmp/err"; }
 says() { grep -qF -- "$1" "$tmp/err" || { cat "$tmp/err"; false; }; }
 lacks() { ! grep -rF -- "$1" "$tmp/out" "$tmp/err"; }

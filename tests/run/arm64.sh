@@ -9,7 +9,7 @@ why=$(tests/tools/cross.sh -x true 2>&1 >/dev/null) || {
         if [ "${NODESTRAP_TEST_REQUIRE:-0}" = 0 ]; then echo "    ok 1 - $why"; echo "0 passed, 0 failed, 1 skipped"; exit 0; fi
         echo "    not ok 1 - $why"; echo "0 passed, 1 failed, 0 skipped"; exit 1
 }
-# Make hands on what it was told, as if it were the environment: this is another build.
+# Make passes its variables on in the environment: this is another build.
 unset NODESTRAP_LONG MAKEFLAGS MAKELEVEL MFLAGS SAN O CC AR NM CFLAGS CPPFLAGS LDFLAGS LDLIBS PKG_CONFIG
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0}        # which looks for them by ptrace(2)
 NODESTRAP_TEST_REQUIRE=0 exec tests/tools/cross.sh -x make --no-print-directory -j"$(nproc)" CC=aarch64-linux-gnu-gcc WERROR=1 "$@"

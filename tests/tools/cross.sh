@@ -47,7 +47,7 @@ touch "$CACHE.lock"; flock -u 9; exec 9>&-
 [ -z "$BUILD" ] || { echo "$CACHE/rootfs"; exit; }
 
 # ---- programs for arm64 -------------------------------------------------------------------------------------------------------------
-# The kernel opens the emulator when it is told of it (F), so it need not be in the root. The registration has a name for each cache. The
+# The kernel opens the emulator at its registration (F), so it need not be in the root. The registration has a name for each cache. The
 # first user registers it again, whatever a killed one has left; the last one takes it back. Since Linux 6.7 it
 # also forgets with the last mount of binfmt_misc, which is in a namespace of this run. All containers share the kernel, but each may have a
 # cache of its own at this path. So the name is that of the file that counts the users.

@@ -56,7 +56,7 @@ static bool waits_for_end;              /* and only when no child is left, or af
 static bool child_is_left;
 static unsigned ec2_silent;             /* this many requests get no answer while the caller waits */
 static unsigned ec2_names_again;        /* requests for a name that is already known */
-static const Run *late_disks;           /* its disks appear while EC2 is asked */
+static const Run *late_disks;           /* its disks appear while init asks EC2 */
 
 static void move_disks(const Run *r, const char *from, const char *to) {
         _free_ char *old = xasprintf("%s/sys/%s", r->dir, from), *new = xasprintf("%s/sys/%s", r->dir, to);

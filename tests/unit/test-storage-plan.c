@@ -373,7 +373,7 @@ TEST(every_situation) {
                 check_row(&rows[i]);
 }
 
-/* Every strategy with every number of blank disks: the form is what was asked for. */
+/* Every strategy with every number of blank disks: the form is the configured one. */
 TEST(every_number_of_disks) {
         static const size_t numbers[] = { 0, 1, 2, 3, 4, 8 };
         for (StorageStrategy strategy = STORAGE_RAID0; strategy <= STORAGE_MOUNT; strategy++)
@@ -492,7 +492,7 @@ TEST(what_is_found_is_handed_on) {
         ASSERT_EQ(strv_length(raid->storage.blank), 1);
         ASSERT_STREQ(raid->storage.blank[0], "nvme3n1");
         ASSERT_STREQ(fs->storage.filesystem, "ext4");
-        ASSERT_STREQ(fs->with, "xfs");                  /* what is asked for stays the plan's name */
+        ASSERT_STREQ(fs->with, "xfs");                  /* the name stays the one of the plan */
         ASSERT_STREQ(mount->storage.filesystem, "ext4");
         ASSERT_STREQ(mount->storage.uuid, "0f0e0d0c-1111-4222-8333-444455556666");
         ASSERT_STREQ(fs->storage.uuid, mount->storage.uuid);    /* not an impossible one */
@@ -1132,7 +1132,7 @@ TEST(data_that_stays_on_the_root_disk_may_lie_anywhere) {
         ASSERT_PLANNED(m);
         const Action *import = planned(m, "import-image:" SANDBOX_ARCHIVE);     /* the AMI's store is another */
         ASSERT_TRUE(strv_contains(import->after, "start-unit:containerd.service"));
-        ASSERT_STREQ(import->image.store, "/usr/containerd");   /* blank or not is asked there */
+        ASSERT_STREQ(import->image.store, "/usr/containerd");   /* the executor looks whether it is blank */
 }
 
 TEST(daemons_wait_for_their_places_elsewhere) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kernel settings that cost GPUs time, on tests/fixtures/tuning-*.txt: what is told, set, and taken back. */
+ * Kernel settings that cost GPUs time, on tests/fixtures/tuning-*.txt: what nodestrap reports, sets, and restores. */
 #include "apply/device.h"
 #include "base/paths.h"
 #include "base/run.h"

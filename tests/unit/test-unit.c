@@ -21,7 +21,7 @@ typedef enum Manners {
         STOPS_US_AND_HANGS_UP,
         STOPS_US_AND_IS_SILENT, /* until we hang up */
         ANSWERS,                /* and its job does not end */
-        IS_LATE,                /* answers when it is asked about another unit */
+        IS_LATE,                /* answers a question about another unit */
         STOPS_CONTAINERD,       /* for a restart that does not end, and its own job is over */
 } Manners;
 
@@ -33,7 +33,7 @@ typedef struct Manager {
         sd_bus_message *late;
 } Manager;
 
-/* A run whose time is over hangs up, which may be in the middle of this; what it was told shows how far it came. */
+/* A run whose time is over hangs up, which may be in the middle of this; the calls that it got show how far it came. */
 static void must(int r) {
         if (r < 0)
                 _exit(r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN ? 0 : 1);
@@ -225,13 +225,13 @@ TEST(an_answer_that_never_comes_is_not_waited_for_for_ever) {
         assert_stopped(ACTION_START_UNIT, STOPS_US_AND_IS_SILENT, "inactive", "StartUnit a.service\n");
 }
 
-/* The other unit, which runs already, is asked about when the first one's time is over. */
+/* When the time of the first unit is over, the run asks about the other unit, which runs already. */
 TEST(a_job_that_is_told_of_after_the_deadline_is_withdrawn) {
         RUN(r);
         add(&r, ACTION_START_UNIT, "a.service");
         add(&r, ACTION_START_UNIT, "b.service");
         strv_add(&r.plan->actions[1].after_any, r.plan->actions[0].id);
-        for (uint64_t limit = 100 * USEC_PER_MSEC; !r.told || !*r.told; limit *= 2) {   /* until it was asked for before */
+        for (uint64_t limit = 100 * USEC_PER_MSEC; !r.told || !*r.told; limit *= 2) {   /* until a job came in time */
                 r.plan->actions[0].deadline_usec = limit;
                 ASSERT_TRUE(apply(&r, IS_LATE, "inactive") < 0);
                 ASSERT_STREQ(outcome_to_string(r.results.items[1].outcome), "unchanged");

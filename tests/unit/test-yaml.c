@@ -392,7 +392,7 @@ TEST(what_was_overlooked) {
                 { "a: {% b | c %}\n",             "line 1, column 5: not YAML: {% b on line 1 is an unfilled placeholder" },
                 { "a: [--b=${c}]\n",              "line 1, column 10: not YAML: ${c} on line 1 is an unfilled placeholder" },
                 { "a: b\n<%= secret('c') %>\n",   "not YAML: <% on line 2 is an unfilled placeholder" },
-                /* nothing is said where it may be something else */
+                /* no message where it may be something else */
                 { "a: \"b: c\n",                   "line 1: not YAML: found unexpected end of stream" },
                 { "a:\n- b\nc\n",                  "not YAML: could not find expected ':'" },
                 { "u: http://x: y\n  v: w\n",      "not YAML: two keys" },

@@ -38,7 +38,7 @@ reset() {                               # as the machine comes up: nothing mount
         for m in $(seq 60); do head -c 65536 /dev/zero >/var/lib/containerd/baked/$m; done
         udevadm settle; sync
 }
-check() {                               # is all that was asked for true?
+check() {                               # does the machine have all that the plan wants?
         local m; mountpoint -q /mnt/k8s-disks/0 || die "$1: nothing on /mnt/k8s-disks/0"
         for m in $BINDS; do [ "$(stat -c %d $m)" = "$(stat -c %d /mnt/k8s-disks/0)" ] || die "$1: $m is not on the disks"; done
         [ "$(findmnt -no FSTYPE /mnt/k8s-disks/0)" = xfs ] || die "$1: no xfs"
