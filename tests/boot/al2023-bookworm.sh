@@ -10,5 +10,5 @@
 . /vmtest/guest.sh
 . /vmtest/al2023.sh
 
-try "this is containerd 2." sh -c "containerd --version | grep -E ' v?2\\.'"
+try "the guest has containerd 2" sh -c "containerd --version | grep -E ' v?2\\.'"
 check_ways

@@ -13,7 +13,7 @@
 
 if [ ! -e out/report ]; then
         check_theirs "nodeadm"
-        try "our units take over" to_ours
+        try "the units of nodestrap take over" to_ours
         [ "$bad" = 0 ] || finish
         cp out/stdout out/report; systemctl soft-reboot; exec tail -f /dev/null
 fi
@@ -22,14 +22,14 @@ if [ ! -e out/way-back ]; then
         try "nodeadm did not run again" calls 2
         try "kubelet has what nodestrap wrote" kubelet_has --config=/etc/kubernetes/kubelet/config.json
         try "no ordering cycle was broken" no_cycle
-        try "the way back" back_from_ours
+        try "the units of nodeadm take over again" back_from_ours
         [ "$bad" = 0 ] || finish
         cp out/stdout out/report; touch out/way-back; systemctl soft-reboot; exec tail -f /dev/null
 fi
-try "after another: nodestrap-run is not" no active nodestrap-run
+try "nodestrap-run is not active after the next soft reboot" no active nodestrap-run
 try "nodeadm ran again" calls 4
 try "kubelet is active" active kubelet
-try "it has what nodeadm wrote" kubelet_has --written-by=somebody
+try "kubelet has the arguments of nodeadm" kubelet_has --written-by=somebody
 try "containerd is active" active containerd
 try "still no ordering cycle was broken" no_cycle
 

@@ -10,5 +10,5 @@
 . /vmtest/guest.sh
 . /vmtest/al2023.sh
 
-try "this is containerd 1.7" sh -c "containerd --version | grep -E ' v?1\\.7'"
+try "the guest has containerd 1.7" sh -c "containerd --version | grep -E ' v?1\\.7'"
 check_ways

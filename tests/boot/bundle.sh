@@ -22,38 +22,38 @@ in_errors() { grep -F -- "$1" $B/errors.txt; }
 systemd-run -q --wait -u nodeadm-chatty.service sh -c 'echo "dialing via http://me:CANARY-proxy@127.0.0.1:9"; echo "{\"token\":\"CANARY-kubelet\"}"; echo CANARY-containerd CANARY-header; echo Q0FOQVJZLWt1YmVsZXQ=; exit 3'
 systemd-run -q --wait -u cloud-init-scripts.service -p SyslogIdentifier=cloud-init sh -c 'echo "Cloud-init v. 24.1 running"; echo "2026-01-01 00:00:00,000 - cc_scripts_user.py[WARNING]: Failed to run"; set -x; : docker login -p CANARY-script; echo CANARY-printed; echo said-by-a-script'
 journalctl --sync
-try "others log secrets" in_journal 'CANARY-kubelet'
-try "a bundle is written" take
-try "by the way tar reads it" test -s $B/about.txt
-try "only root may read it" is "$(stat -c '%a %u' $B/b.tar.gz)" "600 0"
-try "no secret is in it" no_canary
-try "the verdict is" has status.json '"verdict": *"ok"'
-try "its picture" has status.svg '<svg .*viewBox='
+try "other units log secrets" in_journal 'CANARY-kubelet'
+try "status writes a bundle" take
+try "tar unpacks the bundle" test -s $B/about.txt
+try "only root may read the bundle" is "$(stat -c '%a %u' $B/b.tar.gz)" "600 0"
+try "the bundle has no secret" no_canary
+try "the bundle has the verdict" has status.json '"verdict": *"ok"'
+try "the bundle has the picture of the boot" has status.svg '<svg .*viewBox='
 try "the bundle has the plan of the config phase" has plan-config.txt 'write-file +/etc/containerd/config.toml'
-try "that of the second phase, too" has plan-run.txt 'start-unit +kubelet.service'
+try "the bundle has the plan of the run phase" has plan-run.txt 'start-unit +kubelet.service'
 try "the plans' id is that of the report" has plan-run.txt "$(python3 -c 'import json; print(json.load(open("/run/nodestrap/status.json"))["planId"])')"
 try "the bundle has the plan of the devices phase" has plan-devices.txt "$(python3 -c 'import json; print(json.load(open("/run/nodestrap/status.json"))["planId"])')"
 try "the journal of the first phase" has journal/nodestrap.txt 'nodestrap\[[0-9]+\]: nodestrap: ok'
-try "of all three phases" is "$(grep -cE 'Applying plan sha256' $B/journal/nodestrap.txt)" 3
-try "the verdict's fields" has journal/verdicts.txt 'NODESTRAP_VERDICT=ok'
+try "the bundle has the journal of all three phases" is "$(grep -cE 'Applying plan sha256' $B/journal/nodestrap.txt)" 3
+try "the bundle has the fields of the verdict" has journal/verdicts.txt 'NODESTRAP_VERDICT=ok'
 try "the bundle has the journal of containerd" has journal/containerd.txt 'containerd\['
 try "the bundle has the journal of kubelet" has journal/kubelet.txt 'kubelet'
 try "the bundle has the output of the chatty unit, without secrets" has journal/nodeadm.txt 'dialing via \(hidden\)'
 try "the bundle has the messages of cloud-init" has journal/cloud-init.txt 'Cloud-init v. 24.1 running'
 try "the bundle has the warnings of cloud-init" has journal/cloud-init.txt 'WARNING.: Failed to run'
 try "the bundle lacks the output of user scripts" sh -c "! grep said-by-a-script $B/journal/cloud-init.txt"
-try "the newest line first" sh -c "grep ^2 $B/journal/nodestrap.txt | cut -d' ' -f1 | sed -n '1p;\$p' | sort -rc"
-try "what failed" has systemd/failed.txt 'nodeadm-chatty.service'
+try "the journal in the bundle has its newest line first" sh -c "grep ^2 $B/journal/nodestrap.txt | cut -d' ' -f1 | sed -n '1p;\$p' | sort -rc"
+try "the bundle names the failed unit" has systemd/failed.txt 'nodeadm-chatty.service'
 state() { tr '\n' ' ' <$B/systemd/show.txt | sed 's/  /\n/g' | grep -F ' Id=nodestrap-run.service ' | grep -F ' ActiveState=active ' | grep -F ' ExecMainStatus=0 '; }
 try "the state of our units" state
 try "the bundle lacks the environment of units" sh -c "! grep -rE '^(Default)?Environment=' $B/systemd | grep -v hidden"
 try "the configuration, without values of the environment" has config.json '"API_TOKEN": "\(hidden\)"'
 try "the bundle has the arguments of kubelet" has files/etc/eks/kubelet/environment 'NODEADM_KUBELET_ARGS='
-try "the environment's names" has files/etc/nodestrap/environment/kubelet.service '^API_TOKEN=\(hidden\)$'
+try "the bundle has the names of the variables" has files/etc/nodestrap/environment/kubelet.service '^API_TOKEN=\(hidden\)$'
 try "the bundle has the configuration of containerd" has files/etc/containerd/config.toml nvidia
 try "the configuration in the bundle has the same bytes" cmp $B/files/etc/containerd/config.toml /etc/containerd/config.toml
 try "GPUs, as nvidia-smi lists them" has nvidia/list.txt 'GPU 0'
-try "PCI devices" has machine/pci.txt 'DRIVER=nvidia.* PCI_ID=10DE:'
+try "the bundle has the PCI devices" has machine/pci.txt 'DRIVER=nvidia.* PCI_ID=10DE:'
 try "mounts" has files/proc/mounts ' / '
 try "addresses" has machine/addresses.txt inet
 try "no program hung" sh -c "! grep -E 'in time|all the time' $B/errors.txt"
@@ -65,10 +65,10 @@ try "the log collector of the image finds the verdict of the second phase" sh -c
 
 # nvidia-smi that never comes back must not keep the rest.
 hang() { printf '#!/bin/sh\nexec sleep 1000\n' >/run/hangs && chmod +x /run/hangs && mount --bind /run/hangs "$(readlink -f "$(command -v nvidia-smi)")"; }
-try "a program that hangs" hang
+try "status writes a bundle beside a program that hangs" hang
 try "does not keep the bundle" take
 try "bundle kills nvidia-smi at the deadline, and errors.txt says so" in_errors 'nvidia/query.txt: nvidia-smi timed out and was killed'
-try "the others are there" has containerd/images.txt REF
-try "still no secret" no_canary
+try "the bundle has the answers of the other programs" has containerd/images.txt REF
+try "the bundle beside a hung program has no secret" no_canary
 
 finish

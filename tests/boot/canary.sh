@@ -32,10 +32,10 @@ searches() {
         try "$1: nor does systemd tell anybody" quiet buses
         try "$1: nor are they arguments" quiet arguments
         try "$1: nor does our journal have one" quiet journal
-        try "$1: nor the bundle" quiet bundle
+        try "$1: the bundle has no secret" quiet bundle
         try "$1: nor what is kept of the boot" quiet kept
-        try "$1: nor a plan" quiet plans
-        try "$1: nor status" quiet nodestrap status --long
+        try "$1: plans have no secret" quiet plans
+        try "$1: status has no secret" quiet nodestrap status --long
 }
 
 try "nodestrap-run.service is active" active nodestrap-run
@@ -47,7 +47,7 @@ try "root finds all of them in the files of daemons" is "$(unread)" ""
 try "units and drop-ins lack a value that systemd would write to its journal" no grep -rqF CANARY-env-refused /etc/nodestrap /etc/systemd
 gets() { tr '\0' '\n' <"/proc/$(property "$1" MainPID)/environ" | grep -x "WORD=CANARY-env-$1" && tr '\0' '\n' <"/proc/$(property "$1" MainPID)/environ" | grep -xF 'HTTPS_PROXY=http://me:CANARY-env-proxy@127.0.0.1:9'; }
 try "containerd has its variables and those of all" gets containerd
-try "so has kubelet" gets kubelet
+try "kubelet gets its secret variable" gets kubelet
 try "the reports are for root and who may read the journal" is "$(stat -c '%a %U %G' /run/nodestrap/{status,joined}.json | sort -u)" "640 root systemd-journal"
 try "only root may read the digests of what units were started with" is "$(stat -c %a /run/nodestrap/started/{containerd,kubelet}.service | sort -u)" 600
 try "status names the group that may read it" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups nodestrap status 2>&1 | grep -F 'is for root and the group systemd-journal: run sudo nodestrap status'"
@@ -68,7 +68,7 @@ searches "on a node that is well"
 # The phases once more, with a file that containerd cannot read and a setting that the kernel does not take.
 cp -p broken.yaml /etc/eks/nodeadm.d/70-broken.yaml
 systemctl restart nodestrap-config nodestrap-devices nodestrap-run 2>/dev/null
-try "a containerd that fails" failed nodestrap-run
+try "nodestrap-run fails with containerd" failed nodestrap-run
 try "says what it has read" sh -c "journalctl -b -u containerd -o cat | grep -F 'CANARY-broken'"
 try "the verdict names both units and settings" sh -c "nodestrap status --long | grep -E 'failed .*set-sysctl:net.ipv4.tcp_congestion_control' && nodestrap status --long | grep -E 'containerd.service .*journalctl -u containerd.service'"
 messages() { python3 -c 'import glob, json

@@ -8,7 +8,7 @@
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
-try "this is containerd 1.x" sh -c "containerd --version | grep -E ' v?1\\.[0-9]'"
+try "the guest has containerd 1" sh -c "containerd --version | grep -E ' v?1\\.[0-9]'"
 check_node
 check_second_run
 
@@ -25,7 +25,7 @@ until [ -e /run/begun ]; do sleep 0.1; done
 systemctl daemon-reexec; touch /run/go; systemctl daemon-reexec; wait $init; rc=$?
 try "an init goes on with another connection" sh -c "cat out/reexec; exit $rc"
 try "containerd and kubelet are active" is "$(property containerd ActiveState) $(property kubelet ActiveState)" "active active"
-try "without a word of it" no grep -i 'connection' out/reexec
+try "init does not mention the reload of systemd" no grep -i 'connection' out/reexec
 
 # A systemd that is not to be had again: it listens where this init does not look. A stop meanwhile is not a failure of the connection, even
 # if init learns of both at once.
@@ -40,7 +40,7 @@ stopped_without_systemd() {     # FILE [COMMAND]: around the loss and the signal
         touch /run/go
         cat "out/$1"; [ $rc = 1 ] && tail -n 1 "out/$1" | grep -F '(1 EINTERRUPTED) at start-unit:containerd.service: stopped by SIGTERM'
 }
-try "one that waits for a connection is stopped by a signal" stopped_without_systemd stopped
+try "a signal stops an init that waits for a connection" stopped_without_systemd stopped
 try "a wait ends at a signal even if it loses the connection to systemd at once" stopped_without_systemd stopped-at-once held
 
 # A running daemon must start again. An init that is stopped between its end and its next start leaves no daemon down.
@@ -53,8 +53,8 @@ until [ -e /run/ends ]; do sleep 0.1; done
 kill -TERM $init; wait $init; before=$(property containerd MainPID); touch /run/ended
 another_is_up() { active containerd && no is "$(property containerd MainPID)" "$before"; }
 eventually another_is_up >/dev/null
-try "one that is stopped in a restart" grep -F '(1 EINTERRUPTED) at start-unit:containerd.service: stopped by SIGTERM' out/restart
-try "leaves the daemon up" is "$(property containerd ActiveState)" active
+try "a signal stops an init that restarts containerd" grep -F '(1 EINTERRUPTED) at start-unit:containerd.service: stopped by SIGTERM' out/restart
+try "the stopped init leaves containerd up" is "$(property containerd ActiveState)" active
 
 # Of the commands before the daemon, the message names the one that failed.
 printf '[Service]\nExecStartPre=-/bin/false\nExecStartPre=/bin/sh -c "kill -KILL $$$$"\nRestart=no\n' >/etc/systemd/system/containerd.service.d/waits.conf

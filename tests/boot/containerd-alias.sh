@@ -13,20 +13,20 @@
 init() { nodestrap init $(sources) >"out/$1" 2>&1; }
 fails() { ! init "$1" && tail -n 1 "out/$1" | grep -E "^nodestrap: failed \\(50 EUNIT\\) at start-unit:containerd.service: containerd.service did not stay up: $2" || { cat "out/$1"; return 1; }; }
 
-try "this is an alias" is "$(property containerd.service Id)" containerd-eks.service
+try "containerd.service is an alias" is "$(property containerd.service Id)" containerd-eks.service
 try "the run phase succeeded" exited nodestrap-run 0
 try "containerd is active" active containerd-eks
 try "kubelet was started once" starts 1
 try "a second init changes nothing" sh -c "nodestrap init $(sources) 2>out/second && python3 compare.py unchanged /run/nodestrap/status.json"
 systemctl stop kubelet containerd
-try "one that starts it again ends well" init again || cat out/again
+try "an init that starts containerd again succeeds" init again || cat out/again
 
 mkdir -p /etc/systemd/system/kubelet.service.d; printf '[Unit]\nConflicts=containerd.service\n' >/etc/systemd/system/kubelet.service.d/conflicts.conf
 systemctl stop kubelet; systemctl daemon-reload; systemctl reset-failed
 try "a kubelet that stops containerd fails the run" fails conflicts 'Conflicts= of another unit or systemctl stop has ended it; '
 printf '[Service]\nExecStartPre=/bin/systemctl restart containerd\n' >/etc/systemd/system/kubelet.service.d/conflicts.conf
 systemctl stop kubelet; systemctl daemon-reload; systemctl reset-failed
-try "one that restarts it does not" init restarts || cat out/restarts
+try "an init that restarts containerd fails" init restarts || cat out/restarts
 rm /etc/systemd/system/kubelet.service.d/conflicts.conf; systemctl stop kubelet
 
 mkdir -p /etc/systemd/system/containerd-eks.service.d

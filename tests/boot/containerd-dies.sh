@@ -21,7 +21,7 @@ try "the last line says how it ended" in_journal '^nodestrap: failed \(50 EUNIT\
 # The run phase asks one that stays as soon as it listens.
 printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "sleep 0.3; exec /usr/bin/containerd"\n' >/etc/systemd/system/containerd.service.d/z.conf
 systemctl daemon-reload; systemctl stop containerd
-try "one that stays up goes well" sh -c "nodestrap init $(sources) 2>out/stays || { cat out/stays; false; }"
+try "init succeeds if containerd stays up" sh -c "nodestrap init $(sources) 2>out/stays || { cat out/stays; false; }"
 try "kubelet is active" active kubelet
 
 finish

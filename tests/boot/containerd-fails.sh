@@ -14,7 +14,7 @@ try "nodestrap-run.service failed" failed nodestrap-run
 try "kubelet was not started" never_started
 try "the root cause names containerd" in_journal 'failed \(50 EUNIT\).*containerd'
 try "wait says so at once" wait_is_told "50 EUNIT at start-unit:containerd.service): "
-try "in one line of what it waits for" no grep '  | ' out/wait
+try "wait names its obstacle in one line" no grep '  | ' out/wait
 # The console shows the output of a unit (joined.sh), but no typed command, and no script of a unit.
 try "wait in a script of a unit does not take that unit for nodestrap" no systemd-run --quiet --wait sh -c 'nodestrap wait; exit $?'
 

@@ -25,8 +25,8 @@ try "the cluster hears of it" grep -rq 'ECRI at start-unit:containerd.service' /
 try "wait says so at once" wait_is_told "50 ECRI at start-unit:containerd.service): "
 
 rm $CONF; systemctl daemon-reload; pid=$(property containerd MainPID)
-try "once that is mended, an init ends well" init mended || cat out/mended
-try "it has started containerd again" no is "$(property containerd MainPID)" "$pid"
+try "init succeeds after the repair" init mended || cat out/mended
+try "the repaired init has started containerd again" no is "$(property containerd MainPID)" "$pid"
 try "kubelet is active" active kubelet
 
 before_containerd 'ExecStartPre=/bin/sed -i "1i disabled_plugins = [\x27io.containerd.grpc.v1.cri\x27]" /etc/containerd/config.toml'

@@ -32,7 +32,7 @@ waits() { # : a run process that cannot have the devices starts containerd meanw
 
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' kubelet
 before=$(pids)
-try "all of them end well" at_once
+try "all concurrent runs succeed" at_once
 try "the second init restarts nothing" is "$(pids)" "$before"
 try "the boot is well" is "$(value verdict)" ok
 try "no process holds a lock" locked

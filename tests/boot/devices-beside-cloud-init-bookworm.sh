@@ -27,7 +27,7 @@ try "the run phase divided them" is "$(outcome devices partition-gpus:mig) $(out
 try "the run phase writes the CDI file again" is "$(outcome devices,run generate-cdi:/var/run/cdi/nvidia.yaml)" "done"
 try "the setting that the script changed was made again" is "$(outcome devices set-sysctl:net.ipv4.tcp_keepalive_time) $(outcome devices,run set-sysctl:net.ipv4.tcp_keepalive_time) $(cat /proc/sys/net/ipv4/tcp_keepalive_time)" "done done 600"
 try "the other one was found so" is "$(outcome devices,run set-sysctl:net.ipv4.tcp_keepalive_probes)" "unchanged"
-try "so was fabric manager" is "$(outcome devices,run start-unit:nvidia-fabricmanager.service)" "unchanged"
+try "fabric manager was already running" is "$(outcome devices,run start-unit:nvidia-fabricmanager.service)" "unchanged"
 check_cloud_init
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'cdi-generated devices=56' 'kubelet gpus=8 fabric=completed instances=56 cdi=yes'
 

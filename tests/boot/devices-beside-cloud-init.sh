@@ -29,7 +29,7 @@ sys.exit("done again: " + ", ".join(changed) if changed or len(run["actions"]) <
 
 try "the devices were done while the user script ran, and nothing else was" is "$(paste -sd' ' /run/watched)" "active activating inactive inactive /run/cdi/nvidia.yaml"
 try "the GPUs were up in the order that their class needs, and kubelet was not" sh -c "grep -q fm-active /run/events-then && grep -q cdi-generated /run/events-then && ! grep kubelet /run/events-then"
-try "with that verdict" then_was
+try "the devices phase has its verdict" then_was
 try "the script ended behind them, and before the run phase" is "$(paste -sd' ' /run/script-saw)" "active inactive"
 try "the devices phase ends before cloud-init, by the clock of systemd" before "$(property nodestrap-devices ExecMainExitTimestampMonotonic)" "$(property cloud-final ExecMainExitTimestampMonotonic)"
 try "the devices phase came behind the configuration" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(property nodestrap-devices ExecMainStartTimestampMonotonic)"
@@ -38,8 +38,8 @@ try "the devices phase keeps its part of the record" sh -c "nodestrap status --l
 try "until then status said what the boot waits for" sh -c "head -n 1 /run/status-waiting | grep '^waiting: ' && grep -E '^phases: .* run waiting' /run/status-waiting && tail -n 1 /run/status-waiting | grep -x 3"
 follower_ended() { [ "$(property follower SubState)" != running ] || { cat /run/followed; return 1; }; }
 try "a reader of the journal can follow it to its end" eventually follower_ended
-try "with its exit status" is "$(property follower Result) $(property follower ExecMainStatus)" "success 0"
-try "each step as it came, then the verdict" sh -c "grep -E '^ *[0-9.]+ m?s  devices,run +begun' /run/followed && grep -E '  devices,run +(done|unchanged) +start-unit:kubelet.service' /run/followed && grep '^ok: ' /run/followed || { cat /run/followed; false; }"
+try "the follower ends with the exit status of the boot" is "$(property follower Result) $(property follower ExecMainStatus)" "success 0"
+try "the follower prints each step, then the verdict" sh -c "grep -E '^ *[0-9.]+ m?s  devices,run +begun' /run/followed && grep -E '  devices,run +(done|unchanged) +start-unit:kubelet.service' /run/followed && grep '^ok: ' /run/followed || { cat /run/followed; false; }"
 try "the verdict has an entry in the journal" sh -c "journalctl -b -o json NODESTRAP_PHASES=devices OBJECT_SYSTEMD_UNIT=nodeadm-run.service | grep -q NODESTRAP_VERDICT"
 check_cloud_init
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'

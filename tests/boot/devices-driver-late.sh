@@ -21,7 +21,7 @@ try "until then nothing was loaded or started" sh -c "! grep -E 'module nvidia|f
 try "the driver was installed" test -e /run/installed
 try "the run phase had another plan than the devices phase" no is "$(plan_of /run/status-then devices)" "$(plan_of /run/nodestrap/status.json devices,run)"
 # shellcheck disable=SC2046 # sources are words
-try "by hand all phases have that plan" nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json
+try "init by hand has the same plan for all phases" nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
 
 finish

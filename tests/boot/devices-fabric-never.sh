@@ -27,15 +27,15 @@ try "the devices phase has waited for all of its time" test "$(waited devices)" 
 try "the run phase has the rest, ten seconds at least" in_journal '^await-fabric:fabric: the devices phase waited .* for it in vain; the run phase waits 10\.0 s more$'
 try "the run phase waits for that deadline" test "$(waited devices,run)" -ge 9
 try "the message has the sum of both waits" test "$(told)" -ge $(($(waited devices) + 9))
-try "containerd is there" active containerd
+try "containerd is active" active containerd
 try "kubelet was not started" never_started
 try "the units tell of it" is "$(property nodestrap-devices ActiveState) $(property nodestrap-run ActiveState)" "failed failed"
 
 # A later try follows a repair, and waits for the whole time.
 rm /etc/fakes/fabric-takes; nvml_changed
 try "mended, the devices phase is well" systemctl restart nodestrap-devices
-try "then the run phase" systemctl restart nodestrap-run
-try "the boot is" is "$(value verdict)" ok
-try "kubelet is there" active kubelet
+try "the run phase succeeds after the repair" systemctl restart nodestrap-run
+try "the verdict of the boot is ok" is "$(value verdict)" ok
+try "kubelet is active" active kubelet
 
 finish

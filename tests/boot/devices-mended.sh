@@ -22,7 +22,7 @@ try "the devices phase failed, and status said so" grep -qx 'waiting: failed so 
 try "so did its unit, which left how long it had waited for what" is "$(head -n 2 /run/watched | paste -sd' ')" "failed /run/nodestrap/devices.json"
 try "a wait knew that the run phase was still to come" sh -c 'tail -n 1 /run/watched-wait | grep "failed (60 E" && ! grep EINIT /run/watched-wait'
 try "the run phase took that" no test -e /run/nodestrap/devices.json
-try "it reset the unit" is "$(property nodestrap-devices ActiveState)" inactive
+try "init has reset the failed unit" is "$(property nodestrap-devices ActiveState)" inactive
 check_gpu_node 'module nvidia$' fm-active 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
 
 finish

@@ -12,14 +12,14 @@ argument() { tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- "$1"; }
 try "the run phase is active" active nodestrap-run
 try "the edit was made" is "$(property edits Result) $(property edits ExecMainStatus)" "success 0"
 try "kubelet is active" active kubelet
-try "it did not start before its turn" starts 1
-try "it was started with what the script wrote" argument --edited=1
+try "kubelet did not start early" starts 1
+try "kubelet starts with the argument of the script" argument --edited=1
 try "the rest is as planned" argument --node-ip=10.11.12.13
-try "the run phase again" init "--skip config"
-try "restarts nothing" starts 1
-try "both phases again write what is planned" init
+try "the run phase succeeds again" init "--skip config"
+try "the second run phase restarts nothing" starts 1
+try "both phases write the planned files again" init
 try "init restarts kubelet, which had read the old file" starts 2
-try "with the planned arguments" no argument --edited=1
+try "kubelet then has the planned arguments" no argument --edited=1
 check_second_run
 
 finish

@@ -22,7 +22,7 @@ try "the boot ends, as degraded" is "$(cat out/state)" degraded
 try "no job is left" test -z "$(systemctl list-jobs --no-legend | grep -v vmtest)"
 try "the sender is at work" is "$(property nodestrap-event ActiveState) $(property nodestrap-event SubState)" "active running"
 try "since before the run phase ended" before "$(property nodestrap-event ExecMainStartTimestampMonotonic)" "$(property nodestrap-run ExecMainExitTimestampMonotonic)"
-try "it was started once" is "$(property nodestrap-event NRestarts)" 0
+try "systemd starts the service once" is "$(property nodestrap-event NRestarts)" 0
 try "the unit that starts it is well" is "$(property nodestrap-event.path ActiveState) $(property nodestrap-event.path Result)" "active success"
 try "no ordering cycle was broken" no_cycle
 waiting >out/notices
@@ -37,7 +37,7 @@ systemctl stop nodestrap-event.path nodestrap-event.service
 try "the service ends when systemd stops it" is "$(property nodestrap-event Result) $(property nodestrap-event ExecMainStatus)" "success 0"
 try "the service loses no Event when it ends" is "$(waiting | wc -l)" 2
 rm -r /run/nodestrap/events/*; systemctl start nodestrap-event.path
-try "with nothing to tell it is not started" is "$(property nodestrap-event ActiveState)" inactive
+try "systemd does not start the service without an Event" is "$(property nodestrap-event ActiveState)" inactive
 printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {instance: {sysctl: {net.ipv4.ip_forward: "1"}}}\n' >/etc/eks/nodeadm.d/99-spec.yaml
 rm /etc/eks/nodeadm.d/50-spec.yaml
 # shellcheck disable=SC2046 # sources are words
@@ -56,6 +56,6 @@ often() {
 }
 rm /run/nodestrap/events/*; systemctl stop nodestrap-event; systemctl reset-failed nodestrap-event
 try "twelve starts in a row" often
-try "leave both units well" is "$(property nodestrap-event.path ActiveState) $(property nodestrap-event Result)" "active success"
+try "many Events leave both units without a failure" is "$(property nodestrap-event.path ActiveState) $(property nodestrap-event Result)" "active success"
 
 finish

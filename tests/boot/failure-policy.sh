@@ -56,35 +56,35 @@ try "a unit with a name of nodeadm records no reboot" absent $LEDGER
 # ---- poweroff ----
 printf '[Unit]\nDescription=What stands for the end\n' >/etc/systemd/system/poweroff.target; systemctl daemon-reload
 policy poweroff
-try "with poweroff a run fails" run_fails
+try "a run fails with the policy poweroff" run_fails
 try "nodestrap requests a poweroff in 10 to 15 minutes" grep -xE 'poweroff ([6-8][0-9]{2}|900) 1800' $ASKED
 try "the unit waits for it" eventually active nodestrap-power
 try "a person types an init" by_hand
 try "a good init takes the poweroff back" absent $ASKED
-try "the unit ends" eventually idle nodestrap-power
+try "the unit for the poweroff ends" eventually idle nodestrap-power
 try "the machine stays up after the good init" idle poweroff.target
 
 systemctl stop nodestrap-event.path nodestrap-event
 looks() { pgrep -P "$(property nodestrap-power MainPID)" sleep >/dev/null; }    # it has looked once, and waits to look again
 waits() { echo "$1" >$ASKED; rm -rf /run/nodestrap/events/*; mkdir -p /run/nodestrap/events; echo '[]' >/run/nodestrap/events/1; systemctl start nodestrap-power; eventually looks; }
-try "with an Event that is not sent yet" waits 'poweroff 0 1800'
+try "the poweroff waits for an Event" waits 'poweroff 0 1800'
 sent=$(uptime_usec /proc/uptime); rm /run/nodestrap/events/1
 try "the machine powers off" eventually active poweroff.target
 try "the poweroff comes after the Event" before "$sent" "$(property poweroff.target ActiveEnterTimestampMonotonic)"
 systemctl stop poweroff.target
-try "with an Event that cannot be sent" waits 'poweroff 0 4'
-try "it powers off, too" eventually active poweroff.target
+try "the poweroff waits for an Event that cannot be sent" waits 'poweroff 0 4'
+try "the machine powers off after the deadline of the Event" eventually active poweroff.target
 try "the Event is still there" test -e /run/nodestrap/events/1
 systemctl stop poweroff.target
-try "with another word" waits 'rm 0 4'
-try "nothing is done" eventually failed nodestrap-power; rm /run/nodestrap/events/1
-try "kubelet has its turn" waits 'poweroff 0 1800'
+try "an unknown word is in the request" waits 'rm 0 4'
+try "the unit fails at the unknown word and does nothing" eventually failed nodestrap-power; rm /run/nodestrap/events/1
+try "kubelet starts before the poweroff" waits 'poweroff 0 1800'
 touch /run/nodestrap/kubelet-may-start; rm /run/nodestrap/events/1
-try "so the unit ends" eventually idle nodestrap-power
-try "it says why" in_journal "kubelet has run in this boot: no poweroff"
+try "the unit ends because kubelet has run" eventually idle nodestrap-power
+try "the journal says that kubelet has run" in_journal "kubelet has run in this boot: no poweroff"
 try "the machine stays up" idle poweroff.target
 systemctl start nodestrap-power
-try "another start is skipped" is "$(property nodestrap-power ConditionResult)" no
-try "a run fails then" run_fails
+try "systemd skips another start of the unit" is "$(property nodestrap-power ConditionResult)" no
+try "a run fails after kubelet has run" run_fails
 try "nodestrap requests nothing" absent $ASKED
 finish

@@ -25,7 +25,7 @@ try "nvidia-uvm-tools has the numbers of this driver" is "$(number /dev/nvidia-u
 try "nvidiactl and each GPU have their device nodes" is "$(number /dev/nvidiactl) $(number /dev/nvidia7)" "c3:ff 666 c3:7 666"
 try "runc finds the device nodes in /dev/char" is "$(readlink /dev/char/195:255) $(readlink /dev/char/195:7)" "../nvidiactl ../nvidia7"
 try "a module that is not loaded has no device node" no test -e /dev/nvidia-modeset
-try "containers get them" has 'path: /dev/nvidia-uvm-tools$'
+try "the CDI file gives containers the device nodes" has 'path: /dev/nvidia-uvm-tools$'
 try "kubelet has the file" kubelet_saw 'gpus=8 .*cdi=yes'
 
 # ---- again ----
@@ -38,7 +38,7 @@ rm /dev/nvidia-uvm; again
 try "nodestrap makes a removed device node again" is "$(number /dev/nvidia-uvm)" "$(printf %x "$(major_of nvidia-uvm)"):0 666"
 nvidia-smi -mig 1; nvidia-smi mig -cgi 1g.10gb,1g.10gb; again
 try "nodestrap lists GPUs again after their division has changed" in_order 'nvidia-smi mig' 'nvidia-smi -L' 'cdi-generated devices=16'
-try "with nodes for their instances" test -c /dev/nvidia-caps/nvidia-cap12
+try "the instances have device nodes" test -c /dev/nvidia-caps/nvidia-cap12
 try "the CDI file has the parts of GPUs" has 'name: "7:1"'
 try "the CDI file has no divided GPU as a whole" no has 'name: "7"'
 
@@ -47,12 +47,12 @@ power_on p5-48xlarge ctk-names=uuid
 try "an nvidia-ctk that names devices by UUID" node_starts
 try "kubelet starts" kubelet_saw 'cdi=yes'
 power_on p5-48xlarge ctk-names=type-index
-try "or by their type" node_starts
+try "the node starts if the CDI file names devices by type" node_starts
 
 # ---- what is left out ----
 power_on p5-48xlarge ctk-skips=/dev/nvidia-uvm
 fails 33 ECDI 'the output of nvidia-ctk lacks /dev/nvidia-uvm; nvidia-ctk said .Could not locate /dev/nvidia-uvm: pattern' "a file without CUDA's memory manager"
-try "no file is published" no test -e /run/cdi/nvidia.yaml
+try "nodestrap publishes no CDI file" no test -e /run/cdi/nvidia.yaml
 power_on p5-48xlarge ctk-skips="3 /dev/nvidia5"
 fails 33 ECDI 'lacks device 3 and /dev/nvidia5 in device 5; ' "a file without a GPU and without the node of another"
 power_on p5-48xlarge ctk-skips="2:6 /dev/nvidia-caps/nvidia-cap12"; spec '{accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.10gb: 7}}]}}}'

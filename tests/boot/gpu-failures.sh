@@ -36,7 +36,7 @@ try "kubelet starts without a wait for the fabric" kubelet_saw fabric=in-progres
 
 power_on p5-48xlarge fabric-takes=100000; cp /vmtest/cluster.yaml /etc/eks/nodeadm.d/; fabric '' 'failurePolicy: join-tainted'
 try "join-tainted: the run ends well" node_starts
-try "with the verdict tainted and the fabric's code" is "$(value verdict) $(value code) $(value step)" "tainted EFABRIC await-fabric:fabric"
+try "the verdict is tainted, with the code of the fabric" is "$(value verdict) $(value code) $(value step)" "tainted EFABRIC await-fabric:fabric"
 try "kubelet starts with a taint" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--register-with-taints=nodestrap/unhealthy=EFABRIC:NoSchedule'"
 try "kubelet registers with a label for the failure" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--node-labels=nodestrap/unhealthy=EFABRIC'"
 rm /etc/fakes/fabric-takes; nvml_changed
@@ -58,7 +58,7 @@ power_on p5-48xlarge fm-leaves=yes fabric-takes=100000; fabric
 fails 33 EFABRIC 'nvidia-fabricmanager|fabric manager|In Progress' "a fabric manager that dies behind our back"
 power_on p5-48xlarge fm-version=570.86.15
 fails 33 EVERSION '570.86.15.*580.159.04|580.159.04.*570.86.15' "a fabric manager of another version than the driver"
-try "it was not even tried" never fm-
+try "fabric manager did not start" never fm-
 power_on p6-b200; mv /usr/sbin/ibstat /root/
 fails 33 EFABRICMANAGER 'ibstat' "no ibstat, without which the vendor's script fails"
 mv /root/ibstat /usr/sbin/
@@ -90,13 +90,13 @@ persistenced_is() {
 }
 power_on p5-48xlarge; persistenced_is $'[Service]\nExecStart=\nExecStart=/bin/false'
 try "a persistenced that fails: the node comes up" node_starts
-try "with kubelet" kubelet_saw 'gpus=8 fabric=completed'
+try "kubelet sees the complete fabric without persistenced" kubelet_saw 'gpus=8 fabric=completed'
 try "the warning has the exit status of persistenced" grep -qE 'nvidia-persistenced.service did not stay up: .*status 1' /run/nodestrap/status.json
 power_on p5-48xlarge; persistenced_is $'[Unit]\nStopWhenUnneeded=true'
 try "the node starts if persistenced stops for lack of work" node_starts
-try "it was started" happened persistenced-started
+try "persistenced was started" happened persistenced-started
 try "persistenced has stopped without a failure" is "$(property nvidia-persistenced ActiveState) $(property nvidia-persistenced Result)" "inactive success"
-try "with kubelet" kubelet_saw 'gpus=8 fabric=completed'
+try "kubelet sees the complete fabric after persistenced stopped" kubelet_saw 'gpus=8 fabric=completed'
 try "status.json has no warning about persistenced" no grep -q 'nvidia-persistenced.service did not' /run/nodestrap/status.json
 
 # ---- programs ----

@@ -12,7 +12,7 @@
 . /vmtest/gpu.sh
 
 check_gpu_node 'module nvidia$' gridd-started licensed 'kubelet gpus=1 fabric=not-supported instances=0 cdi=yes licensed'
-try "the daemon runs" active nvidia-gridd
+try "the licence daemon runs" active nvidia-gridd
 try "fabric manager never ran" never 'fm-|nvlsm'
 try "no warning is about clocks that the host of the GPU sets" no grep -qE ': (clocks|no-license): ' out/status.json
 

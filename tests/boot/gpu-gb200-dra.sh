@@ -23,7 +23,7 @@ try "status.json knows the clique" is "$(value accelerator clusterUuid).$(value 
 
 # Masked it is by the devices phase, and had not started before.
 systemctl unmask --runtime nvidia-imex && systemctl start nvidia-imex
-try "it would not start without the mask either" is "$(property nvidia-imex ConditionResult)" no
+try "nvidia-imex would not start without the mask either" is "$(property nvidia-imex ConditionResult)" no
 try "nvidia-imex does not run" no active nvidia-imex
 
 finish

@@ -20,14 +20,14 @@ try "fabric manager never ran" never 'fm-|nvlsm'
 try "its unit lies where it hides a mask" test -f /etc/systemd/system/nvidia-fabricmanager.service
 try "fabric manager stays masked until the next boot" is "$(property nvidia-fabricmanager LoadState) $(property nvidia-fabricmanager UnitFileState)" "masked masked-runtime"
 try "systemctl cannot start fabric manager" no systemctl start nvidia-fabricmanager
-try "no word that it might" no grep -q unit-not-masked /run/nodestrap/status.json
+try "no warning says that the unit is not masked" no grep -q unit-not-masked /run/nodestrap/status.json
 try "clocks are those of the configuration instead of the image" is "$(awk '$1 == "clocks" { print $3, $4 }' /var/lib/fake-nvml.state | sort -u)" "6251 1740"
 try "GSP firmware is off" grep -x 'EnableGpuFirmware: 0' /proc/driver/nvidia/params
 
 depmod_runs; depmod_runs
 try "its start limit is one that slow starts reach, too" is "$(property nvidia-cdi-refresh StartLimitIntervalUSec) $(property nvidia-cdi-refresh StartLimitBurst)" "5min 30"
-try "from now on the toolkit may write" systemctl start nvidia-cdi-refresh.service
+try "the toolkit may write the CDI file after the boot" systemctl start nvidia-cdi-refresh.service
 try "nvidia-cdi-refresh runs" happened 'cdi-refreshed devices=4'
-try "the same" is "$(cdi_state)" yes
+try "the toolkit writes the same devices" is "$(cdi_state)" yes
 
 finish

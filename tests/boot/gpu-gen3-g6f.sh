@@ -12,7 +12,7 @@
 . /vmtest/gpu.sh
 
 check_gpu_node 'usr-copy bin' 'module nvidia$' gridd-started licensed 'kubelet gpus=1 fabric=not-supported instances=0 cdi=yes licensed'
-try "the daemon runs" active nvidia-gridd
+try "the licence daemon runs" active nvidia-gridd
 try "the setup of the image succeeds" is "$(property nvidia-setup Result)" success
 
 finish

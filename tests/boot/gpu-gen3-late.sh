@@ -17,7 +17,7 @@ check_gpu_node setup-failed setup-failed depmod 'module nvidia$' 'daemons-instal
 try "the setup of the image succeeds at the third attempt" is "$(property nvidia-setup Result) $(property nvidia-setup NRestarts)" "success 2"
 try "the setup enables its units before nodestrap masks any" never enable-refused
 try "fabric manager never ran" never 'fm-|nvlsm'
-try "it is masked until the next boot" is "$(property nvidia-fabricmanager LoadState) $(property nvidia-fabricmanager UnitFileState)" "masked masked-runtime"
+try "fabric manager is masked until the next boot" is "$(property nvidia-fabricmanager LoadState) $(property nvidia-fabricmanager UnitFileState)" "masked masked-runtime"
 try "systemd was reloaded meanwhile" happened 'reloaded 40 times'
 try "no warning says that a unit is missing" no grep -q 'unit-missing: nvidia' out/status.json
 try "no warning says that the setup failed before its last attempt" no grep -q 'await-unit:nvidia-setup.service: unit-failed' out/status.json

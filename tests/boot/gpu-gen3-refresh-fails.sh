@@ -15,6 +15,6 @@ may_fail nvidia-cdi-refresh.service nvidia-cdi-refresh.path
 try "the toolkit's writer of CDI has reached its limit" failed nvidia-cdi-refresh.service
 try "nvidia-cdi-refresh writes nothing" never cdi-refreshed
 check_gpu_node 'nvidia-smi -L' 'module nvidia$' 'nvidia-smi -L' 'cdi-generated devices=4' 'kubelet gpus=4 fabric=not-supported instances=0 cdi=yes'
-try "the warning names it" grep -E 'nvidia-cdi-refresh.service failed: ' out/status.json
+try "the warning names the failed unit" grep -E 'nvidia-cdi-refresh.service failed: ' out/status.json
 
 finish

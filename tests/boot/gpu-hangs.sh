@@ -12,8 +12,8 @@
 . /vmtest/gpu.sh
 
 try "the run phase exits with 33" exited nodestrap-run 33
-try "the code is nvidia-smi's" is "$(value verdict) $(value code) $(value step)" "failed ENVIDIASMI list-gpus:nvidia-smi"
-try "the program was ended" no pgrep -f ^nvidia-smi
+try "the verdict has the code of nvidia-smi" is "$(value verdict) $(value code) $(value step)" "failed ENVIDIASMI list-gpus:nvidia-smi"
+try "nodestrap has ended nvidia-smi" no pgrep -f ^nvidia-smi
 try "containerd is active" active containerd
 try "kubelet was not started" never_started
 

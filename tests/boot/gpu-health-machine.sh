@@ -41,7 +41,7 @@ found() {
 
 power_on p5-48xlarge
 try "a machine that is well comes up" node_starts
-try "with nothing to say" shown '^Health: good, checked .*pcie, kernel-log, efa, gpudirect$'
+try "the health check finds nothing" shown '^Health: good, checked .*pcie, kernel-log, efa, gpudirect$'
 try "EFA reaches the GPUs" shown '^GPUDirect: yes, by dma-buf and efa_nv_peermem$'
 try "the metrics say that GPUDirect works" metric 'gpudirect 1$'
 
@@ -49,13 +49,13 @@ link_is 0000:64:00.0 current_link_width 8; link_is 0000:75:00.0 current_link_spe
 mknod_of=$(awk '$2 == "gdrdrv"' /proc/devices); mkdir -p /run/fakes/machine/sys/module/gdrdrv
 sed '/^$/i 235 gdrdrv' /proc/devices >/run/fakes/devices; cat /run/fakes/devices >/run/fakes/machine/proc/devices
 try "links and GDRCopy: the node runs" again
-try "no gdrdrv was there before" is "$mknod_of" ''
+try "gdrdrv did not exist before" is "$mknod_of" ''
 found pcie-width 0000:64:00.0; found pcie-speed 0000:75:00.0; found pcie-width 0000:50:00.0; found gdrdrv ''
-try "four findings" shown '^Health: 4 findings$'
-try "that GPU is not healthy" metric 'gpu_healthy\{gpu="1",address="0000:64:00.0"\} 0$'
+try "status has four findings" shown '^Health: 4 findings$'
+try "the metrics call that GPU unhealthy" metric 'gpu_healthy\{gpu="1",address="0000:64:00.0"\} 0$'
 mknod -m 666 /dev/gdrdrv c 235 0
 link_is 0000:64:00.0 current_link_width 16; link_is 0000:75:00.0 current_link_speed '32.0 GT/s PCIe'; link_is 0000:50:00.0 current_link_width 8
-try "all is mended: the node runs" again
+try "the node runs after the repair" again
 try "the machine is well" shown '^Health: good'
 rm /dev/gdrdrv
 
@@ -68,7 +68,7 @@ nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 30 LTSSM Fault Up
 NVRM: GPU 0000:97:00.0: RmInitAdapter failed! (0x62:0x40:2417)'
 try "ports and the kernel log: the node runs" node_starts
 found efa-port 0000:50:00.0; found efa-port 0000:51:00.0; found xid 0000:86:00.0; found sxid 0000:c4:00.0; found gpu-init 0000:97:00.0
-try "five findings" shown '^Health: 5 findings$'
+try "status has five findings" shown '^Health: 5 findings$'
 
 lost='kmsg=NVRM: Xid (PCI:0000:a8:00): 79, GPU has fallen off the bus.
 NVRM: GPU 0000:a8:00.0: GPU has fallen off the bus.
@@ -81,9 +81,9 @@ systemctl stop nodestrap-event.path; systemctl mask --runtime nodestrap-event.se
 id=$(cat /sys/devices/virtual/dmi/id/board_asset_tag); [[ $id = i-* ]] || id=$(cat /sys/devices/virtual/dmi/id/product_uuid)
 mkdir -p /var/lib/nodestrap; printf '{"machine": "%s", "bootId": ""}' "$id" >/var/lib/nodestrap/condition.json       # a Node has one
 fails 33 EHEALTH 'GPU 5 \(0000:a8:00.0\): .*fallen off the bus' "the same with repairCondition"
-try "each finding has the word of EKS for it" is "$(grep -o '"reason": "[^"]*"' /run/nodestrap/status.json | sort -u | xargs)" 'reason: NvidiaXID119Error reason: NvidiaXID79Error'
+try "each finding has the reason that EKS knows" is "$(grep -o '"reason": "[^"]*"' /run/nodestrap/status.json | sort -u | xargs)" 'reason: NvidiaXID119Error reason: NvidiaXID79Error'
 try "the cluster hears of the first" grep -h '"repairReason": "NvidiaXID79Error"' /run/nodestrap/events/*.condition
-try "with its sentence" grep -h '"repairMessage": "GPU 5 (0000:a8:00.0): NVIDIA driver: the GPU has fallen off the bus' /run/nodestrap/events/*.condition
+try "the condition has the text of the finding" grep -h '"repairMessage": "GPU 5 (0000:a8:00.0): NVIDIA driver: the GPU has fallen off the bus' /run/nodestrap/events/*.condition
 systemctl unmask --runtime nodestrap-event.service 2>/dev/null
 power_on p5-48xlarge "$lost"
 try "the same with a driver that wants nothing done now: the node comes up" node_starts
@@ -106,7 +106,7 @@ fails 33 EHEALTH '0000:50:00.0.*1: DOWN' "require: a port that is down"
 # ---- the way from EFA to the GPUs ----
 power_on p5-48xlarge efa-p2p=; echo 'options nvidia NVreg_EnableGpuFirmware=0' >/etc/modprobe.d/nvidia-disable-gsp.conf
 try "the proprietary driver: the node comes up" node_starts
-try "it says what is missing" shown "^GPUDirect: no, the proprietary NVIDIA kernel module has no dma-buf"
+try "status says that the kernel module lacks dma-buf" shown "^GPUDirect: no, the proprietary NVIDIA kernel module has no dma-buf"
 try "the metrics say that GPUDirect does not work" metric 'gpudirect 0$'
 found peer-memory ''
 power_on p5-48xlarge efa-p2p=; echo 'options nvidia NVreg_EnableGpuFirmware=0' >/etc/modprobe.d/nvidia-disable-gsp.conf
@@ -117,7 +117,7 @@ fails 33 EHEALTH 'EFA cannot reach GPU memory, .*which spec.accelerator.nvidia.g
 early() { echo 'options nvidia NVreg_GrdmaPciTopoCheckOverride=0' >/etc/modprobe.d/zzz-image.conf; }
 power_on p6e-gb200; early
 try "an image whose own option comes last: the node comes up" node_starts
-try "it says what is missing" shown '^GPUDirect: no, the NVIDIA driver needs GrdmaPciTopoCheckOverride=1, but was loaded with 0; reboot once'
+try "status says which driver option is wrong" shown '^GPUDirect: no, the NVIDIA driver needs GrdmaPciTopoCheckOverride=1, but was loaded with 0; reboot once'
 found peer-memory ''
 power_on p6e-gb200; early; spec '{accelerator: {nvidia: {gpuDirect: on}}}'
 fails 33 EDRIVERSETTING 'loaded with GrdmaPciTopoCheckOverride=0 .wanted: 1' "it is required"

@@ -57,13 +57,13 @@ found() {
 power_on p5-48xlarge; mapfile -t addresses < <(gpus)
 try "a machine that is well comes up" node_starts
 try "status lists what the health check covered" shown '^Health: good, checked fabric, recovery, memory, nvlink, clocks'
-try "all eight are healthy" is "$(grep -c '^nodestrap_gpu_healthy.* 1$' /run/nodestrap/metrics.prom)" 8
+try "the metrics call all eight GPUs healthy" is "$(grep -c '^nodestrap_gpu_healthy.* 1$' /run/nodestrap/metrics.prom)" 8
 try "the metrics have no fault" no grep -q '^nodestrap_gpu_health{' /run/nodestrap/metrics.prom
 
-try "one fabric is not well in eight ways: the node runs" again 'health 0 0x1 2' 'health 1 0x4 2' 'health 2 0x10 2' 'health 3 0x40 2' 'health 4 0x200 2' 'health 5 0x400 2' 'health 6 0x500 2' 'health 7 0 2'
+try "the node runs with eight faults of the fabric" again 'health 0 0x1 2' 'health 1 0x4 2' 'health 2 0x10 2' 'health 3 0x40 2' 'health 4 0x200 2' 'health 5 0x400 2' 'health 6 0x500 2' 'health 7 0 2'
 found 0 fabric-bandwidth; found 1 fabric-route-recovery; found 2 fabric-route; found 3 fabric-timeout-recovery
 found 4 fabric-configuration; found 5 fabric-partition; found 6 fabric-links; found 7 fabric-unhealthy
-try "eight findings" shown '^Health: 8 findings$'
+try "status has eight findings" shown '^Health: 8 findings$'
 
 try "memory, links and clocks: the node runs" again 'health 0 0 3' 'rows 1 pending' 'rows 2 failed' 'ecc 3 2' 'links 4 0,5,17' 'reasons 5 0x48' 'reasons 6 0x88' 'reasons 7 0x20'
 found 0 fabric-limited; found 1 row-remap-pending; found 2 row-remap-failed; found 3 ecc-uncorrected
@@ -73,14 +73,14 @@ try "status no longer has the fault of the earlier run" no shown 'fabric-route'
 try "the node does not run if the driver wants a reset or a replacement" no again 'reasons 0 0x8' 'recovery 1 1' 'recovery 2 2' 'recovery 3 3' 'recovery 4 4' 'recovery 5 5' 'recovery 6 6' 'recovery 7 7'
 found 0 hw-slowdown; found 1 gpu-reset; found 2 node-reboot; found 3 drain-p2p
 found 4 drain-and-reset; found 5 recover-domain; found 6 bus-reset; found 7 system-reboot
-try "with a code and the first of them" is "$(value verdict) $(value code)" "failed EHEALTH"
+try "the verdict is failed, with the code EHEALTH" is "$(value verdict) $(value code)" "failed EHEALTH"
 try "the message has the number of further faults" says 'GPU 1 .*reset it .*\(and 5 more\)$'
 try "an unknown recovery action only leads to a warning" again 'recovery 0 9'
 found 0 recovery-unknown
 try "an action for the trays of a whole rack does not keep the node down" again 'recovery all 5'
 found 5 recover-domain
 try "a moment of slowness is none" again 'reasons all 0x8 1x'
-try "they are well again" shown '^Health: good'
+try "the GPUs are well again" shown '^Health: good'
 
 # ---- before the node has ever run ----
 power_on p5-48xlarge; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
@@ -89,7 +89,7 @@ power_on p5-48xlarge; policy require; echo 'links 4 0,5' >/etc/fakes/nvml; nvml_
 fails 33 EHEALTH 'GPU 4 \(0000:97:00.0\): 2 of its 18 NVLinks are down \(0, 5\)' "require: a GPU with links that are down"
 power_on p5-48xlarge; cp /vmtest/cluster.yaml /etc/eks/nodeadm.d/; spec '{failurePolicy: join-tainted}'; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
 try "join-tainted: the node comes up" node_starts
-try "with the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
+try "the verdict is tainted, with the code EHEALTH" is "$(value verdict) $(value code)" "tainted EHEALTH"
 try "kubelet registers with a taint" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--register-with-taints=nodestrap/unhealthy=EHEALTH:NoSchedule'"
 power_on p5-48xlarge; policy 'off'; printf '%s\n' 'links 4 0,5' 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
 try "off: the node comes up" node_starts

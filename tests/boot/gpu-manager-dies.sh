@@ -23,7 +23,7 @@ power_on p5-48xlarge $LATE
 fails 33 EFABRICMANAGER "nvidia-fabricmanager.service has died since its start: (its process exited with status 0|its processes are gone); $said" "one that forked and ended well"
 try "the error has the last message of fabric manager" says "^detected a fatal NVSwitch error"
 try "the journal entry of the failure lacks that message" no in_journal 'nodestrap: .*detected a fatal NVSwitch error'
-try "it is" is "$(state)" "inactive dead"
+try "fabric manager is dead" is "$(state)" "inactive dead"
 rm /etc/fakes/fm-leaves /etc/fakes/ctk-waits
 try "the next run starts it again" systemctl restart nodestrap-run
 try "kubelet sees a complete fabric" kubelet_saw 'gpus=8 fabric=completed'
@@ -39,14 +39,14 @@ try "one in the foreground that stays active when it ends: the node comes up whi
 # shellcheck disable=SC2086
 power_on p5-48xlarge $LATE fm-foreground=yes; unit_is "$FOREGROUND"
 fails 33 EFABRICMANAGER "has died since its start: its process exited with status 0; $said" "one in the foreground that stays active when it ends"
-try "it is" is "$(state)" "active exited"
+try "fabric manager is active, without a process" is "$(state)" "active exited"
 
 power_on p4d-24xlarge fm-foreground=yes; unit_is "$FOREGROUND"; spec '{accelerator: {nvidia: {health: require}}}'
 try "A100, of which nothing tells when its links are trained: the node comes up" node_starts
 
 power_on p5-48xlarge; unit_is '[Service]\nType=oneshot\nPIDFile=\nRemainAfterExit=yes\n'
 try "the child of a oneshot: the node comes up while it lives" node_starts
-try "it is" is "$(state)" "active exited"
+try "fabric manager stays active, without a process" is "$(state)" "active exited"
 # shellcheck disable=SC2086
 power_on p5-48xlarge $LATE; unit_is '[Service]\nType=oneshot\nPIDFile=\nRemainAfterExit=yes\n'
 fails 33 EFABRICMANAGER "has died since its start: its process exited with status 0; $said" "the child of a oneshot"

@@ -30,7 +30,7 @@ power_on p6-b200
 modprobe nvidia
 try "fabric manager before mlx5_ib takes HGX B200 for an older system" no systemctl start nvidia-fabricmanager
 try "fabric manager reports a system without switches" sh -c "journalctl -b -o cat -u nvidia-fabricmanager | grep 'Detected Pre-NVL5 system'"
-try "it finds nothing to do" happened fm-nothing-to-do
+try "fabric manager finds nothing to do" happened fm-nothing-to-do
 kubelet_starts
 try "the node takes pods although no GPU has a fabric" no kubelet_saw fabric=completed
 power_on p6-b200
@@ -38,15 +38,15 @@ modprobe -a nvidia mlx5_ib
 try "fabric manager before ib_umad is refused" no systemctl start nvidia-fabricmanager
 try "fabric manager reports that ib_umad is missing" happened 'fm-refused ib_umad'
 ours "nodestrap loads what is missing" p6-b200
-try "in this order" in_order 'module mlx5_core' 'module mlx5_ib' 'module ib_umad' nvlsm-started fm-active 'kubelet .*fabric=completed'
+try "nodestrap loads the modules before NVLSM and fabric manager" in_order 'module mlx5_core' 'module mlx5_ib' 'module ib_umad' nvlsm-started fm-active 'kubelet .*fabric=completed'
 try "fabric manager was started once, and well" once fm-
 
 power_on p6-b200
 modprobe -a nvidia mlx5_ib ib_umad
 try "fabric manager without NVLSM finds nothing to do" no nv-fabricmanager -c /dev/null -g 0x1
 /opt/nvidia/nvlsm/sbin/nvlsm --pid_file /run/nvlsm.pid
-try "with an NVLSM of its own unit the vendor's start fails" no systemctl start nvidia-fabricmanager
-try "by the second one" happened nvlsm-second
+try "the start script of the vendor fails beside a separate NVLSM" no systemctl start nvidia-fabricmanager
+try "the second NVLSM makes it fail" happened nvlsm-second
 kill "$(cat /run/nvlsm.pid)"
 power_on p6-b200
 modprobe -a nvidia mlx5_ib ib_umad
@@ -61,8 +61,8 @@ try "nodestrap finds the right port" kubelet_saw 'gpus=8 fabric=completed'
 
 power_on p6-b200
 modprobe -a nvidia mlx5_ib ib_umad; mv /usr/sbin/ibstat /root/
-try "without infiniband-diags the vendor's start fails" no systemctl start nvidia-fabricmanager
-try "each time" no systemctl start nvidia-fabricmanager
+try "the start script of the vendor fails without infiniband-diags" no systemctl start nvidia-fabricmanager
+try "the second start fails, too" no systemctl start nvidia-fabricmanager
 kubelet_starts
 try "the node takes pods with an incomplete fabric" kubelet_saw 'gpus=8 fabric=(not-started|in-progress)'
 power_on p6-b200
@@ -75,7 +75,7 @@ for fixture in g6e p6e-gb200; do
         modprobe nvidia
         try "$fixture: fabric manager fails without a switch" no systemctl start nvidia-fabricmanager
         ours "$fixture: nodestrap brings the node up" $fixture
-        try "$fixture: it never ran" never 'fm-|nvlsm'
+        try "$fixture: fabric manager never ran" never 'fm-|nvlsm'
         try "$fixture: and did not fail" is "$(property nvidia-fabricmanager ActiveState)" inactive
 done
 
@@ -85,12 +85,12 @@ try "a masked fabric manager cannot be started" no systemctl start nvidia-fabric
 power_on p5-48xlarge
 modprobe nvidia
 kubelet_starts
-try "without fabric manager everything looks well but the fabric" kubelet_saw 'gpus=8 fabric=(not-started|in-progress)'
+try "without fabric manager only the fabric is incomplete" kubelet_saw 'gpus=8 fabric=(not-started|in-progress)'
 power_on p5-48xlarge fabric-takes=120
 modprobe nvidia; systemctl start nvidia-fabricmanager; kubelet_starts
 try "a kubelet that does not wait for the fabric finds it unfinished" kubelet_saw fabric=in-progress
 ours "nodestrap's waits" p5-48xlarge fabric-takes=120
-try "until it is completed" kubelet_saw 'gpus=8 fabric=completed'
+try "kubelet starts after the fabric is complete" kubelet_saw 'gpus=8 fabric=completed'
 
 power_on p5-48xlarge
 printf '[Unit]\nBefore=containerd.service\n[Service]\nType=oneshot\nTimeoutStartSec=500ms\nExecStart=/bin/systemctl start containerd\n' >/run/systemd/system/waits.service
@@ -104,37 +104,37 @@ try "CDI with MIG on and no instances fails" no nvidia-ctk cdi generate --output
 nvidia-smi mig -cgi 1g.10gb,1g.10gb -C >/dev/null
 try "CDI before the nodes of the instances are there leaves them out" sh -c "nvidia-ctk cdi generate --output=/run/cdi/nvidia.yaml 2>&1 | grep -q 'Could not locate /dev/nvidia-caps/nvidia-cap'"
 SPEC='{accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.10gb: 7}}]}}}' ours "nodestrap divides the GPUs first" p5-48xlarge
-try "then lists them, then writes CDI" in_order fm-active 'nvidia-smi .*-L' 'cdi-generated devices=56' 'kubelet .*instances=56 cdi=yes'
+try "nodestrap divides the GPUs, lists them, then writes CDI" in_order fm-active 'nvidia-smi .*-L' 'cdi-generated devices=56' 'kubelet .*instances=56 cdi=yes'
 
 power_on p4d-24xlarge
 modprobe nvidia; systemctl start nvidia-fabricmanager; nvidia-smi -mig 1 >/dev/null; nvidia-ctk cdi generate --output=/run/cdi/nvidia.yaml; kubelet_starts
 try "MIG mode of A100 without a reset changes nothing: the plugin finds no instance" kubelet_saw 'gpus=8 .*instances=0'
 SPEC='{accelerator: {nvidia: {mig: [{devices: all, profiles: {3g.20gb: 1, 2g.10gb: 1, 1g.5gb: 2}}]}}}' ours "nodestrap resets them" p4d-24xlarge
-try "before fabric manager comes" in_order 'reset all' fm-active 'nvidia-smi .*-L' 'cdi-generated devices=32' 'kubelet .*instances=32 cdi=yes'
-try "it is active" active nvidia-fabricmanager
+try "nodestrap resets the GPUs before fabric manager starts" in_order 'reset all' fm-active 'nvidia-smi .*-L' 'cdi-generated devices=32' 'kubelet .*instances=32 cdi=yes'
+try "fabric manager is active" active nvidia-fabricmanager
 
 power_on p5-48xlarge fm-version=570.86.15
 modprobe nvidia
 try "a fabric manager of another version gives up" no systemctl start nvidia-fabricmanager
-try "because of that" happened fm-version
+try "fabric manager refuses the other version" happened fm-version
 
 power_on p6e-gb200
 modprobe nvidia; printf '10.0.0.%s\n' 1 2 >/etc/nvidia-imex/nodes_config.cfg; echo IMEX_CMD_ENABLED=1 >/etc/nvidia-imex/config.cfg
 systemctl start nvidia-imex
-try "with IMEX on the host DRA's daemon is refused" no nvidia-imex -c /etc/nvidia-imex/config.cfg
-try "for the role is taken" happened imex-in-use
+try "the daemon of the DRA driver fails beside IMEX of the host" no nvidia-imex -c /etc/nvidia-imex/config.cfg
+try "IMEX of the host holds the role" happened imex-in-use
 SPEC='{accelerator: {nvidia: {imex: {mode: dra}}}}' ours "nodestrap keeps the host's away" p6e-gb200
 printf '10.0.0.%s\n' 1 2 >/etc/nvidia-imex/nodes_config.cfg; echo IMEX_CMD_ENABLED=1 >/etc/nvidia-imex/config.cfg
 try "systemctl cannot start nvidia-imex by mistake" no systemctl start nvidia-imex
-try "DRA's has the role" nvidia-imex -c /etc/nvidia-imex/config.cfg
+try "the daemon of the DRA driver gets the role" nvidia-imex -c /etc/nvidia-imex/config.cfg
 kill "$(cat /run/nvidia-imex/nvidia-imex.pid)"
 
 power_on p5-48xlarge
 modprobe nvidia
-try "no module makes channels: loading one fails" no modprobe nvidia-caps-imex-channels
+try "loading a module for channels fails" no modprobe nvidia-caps-imex-channels
 try "channel 0 does not exist" no test -e /dev/nvidia-caps-imex-channels/channel0
 SPEC='{accelerator: {nvidia: {imex: {createChannel0: true}}}}' ours "nodestrap makes the one that is asked for" p5-48xlarge
-try "as a device that every container may open" sh -c "stat -c %F:%a:%t:%T /dev/nvidia-caps-imex-channels/channel0 | grep -E '^character special file:666:[0-9a-f]+:0'"
+try "each container may open channel 0" sh -c "stat -c %F:%a:%t:%T /dev/nvidia-caps-imex-channels/channel0 | grep -E '^character special file:666:[0-9a-f]+:0'"
 try "nodestrap loads no module for channels" never module-refused
 
 early='http://169.254.169.254/latest/api/token: Network is unreachable'
@@ -143,7 +143,7 @@ try "a loader that asks the metadata service before there is a network fails" no
 kubelet_starts
 try "the node takes pods although it has no driver" kubelet_saw 'gpus=\? '
 ours "nodestrap loads the driver itself then" p5-48xlarge driver-fails="$early"
-try "before anything that needs it" in_order driver-failed 'module nvidia$' fm-active 'kubelet gpus=8 fabric=completed'
+try "nodestrap loads the driver before all steps that need it" in_order driver-failed 'module nvidia$' fm-active 'kubelet gpus=8 fabric=completed'
 
 power_on p5-48xlarge; all=$(gpus | paste -sd' ')
 power_on p5-48xlarge unbound="$all"

@@ -17,6 +17,6 @@
 try "the machine was started twice" is "$(grep -c ^power-on /var/lib/power-on)" 2
 check_gpu_node dcgm-started fm-active 'nvidia-smi -L' 'cdi-generated devices=56' 'kubelet gpus=8 fabric=not-supported instances=56 cdi=yes'
 try "nothing was reset, and nothing stopped" never 'nvidia-smi.*reset|unload'
-try "the program runs" active monitor
+try "the program that holds the GPU runs" active monitor
 
 finish

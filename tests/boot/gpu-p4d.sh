@@ -12,6 +12,6 @@
 
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpus=8 fabric=not-supported instances=0 cdi=yes'
 try "fabric manager was started once" once fm-
-try "no NVLSM" never nvlsm
+try "NVLSM never ran" never nvlsm
 
 finish

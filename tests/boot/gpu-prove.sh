@@ -38,13 +38,13 @@ machine
 before=$(proved)
 try "eight GPUs that are well: the node comes up" node_starts
 try "status says that the test found nothing" shown '^Test: well$'
-try "with figures" shown '^  .* GiB of GPU memory, memory .* to-gpu .* to-host .* link .* GB/s$'
-try "in the metrics, too" is "$(grep -c '^nodestrap_gpu_prove_bytes_per_second{' /run/nodestrap/metrics.prom)" 32
-try "each link in status.json" is "$(python3 -c 'import json; print(len(json.load(open("/run/nodestrap/status.json"))["accelerator"]["prove"]["links"]))')" 56
-try "it was tested once" is $(($(proved) - before)) 1
+try "status has the figures of the test" shown '^  .* GiB of GPU memory, memory .* to-gpu .* to-host .* link .* GB/s$'
+try "the metrics have the figures of the test" is "$(grep -c '^nodestrap_gpu_prove_bytes_per_second{' /run/nodestrap/metrics.prom)" 32
+try "status.json has the figures of each link" is "$(python3 -c 'import json; print(len(json.load(open("/run/nodestrap/status.json"))["accelerator"]["prove"]["links"]))')" 56
+try "one boot tests the GPUs once" is $(($(proved) - before)) 1
 try "a second run tests nothing" systemctl restart nodestrap-run
-try "so it was once" is $(($(proved) - before)) 1
-try "before kubelet may look" in_order 'nvidia-smi.*-L' kubelet
+try "the next boot tests the GPUs once" is $(($(proved) - before)) 1
+try "nodestrap lists the GPUs before kubelet starts" in_order 'nvidia-smi.*-L' kubelet
 try "the helper had no capability" grep -q '^CapabilityBoundingSet=$' /usr/lib/systemd/system/nodestrap-prove@.service
 
 machine 'stuck 3 0x8000 4 1'
@@ -61,10 +61,10 @@ machine 'lost 5 700 after 4x'
 fails 33 EHEALTH 'GPU 5 .*CUDA_ERROR_ILLEGAL_ADDRESS \(700\)' "a GPU that fails in the middle"
 failure=join-tainted; machine 'die 150'; failure=
 try "join-tainted with a helper that is killed: the node comes up" node_starts
-try "with the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
+try "a failed test makes the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
 failure=join-tainted; machine 'wrong-sm 2 0'; failure=
 try "join-tainted: the node comes up" node_starts
-try "with the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
+try "another failed test makes the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
 
 machine 'speed peer 120 3 5'
 try "a slow link: the node comes up" node_starts
@@ -91,5 +91,5 @@ try "the test leaves out a GPU that it does not support" shown 'prove-unsupporte
 fixture=p5-48xlarge
 policy=off; machine 'stuck 3 0x8000 4 1'
 try "off: the node comes up" node_starts
-try "without a word" no shown '^Test'
+try "status has no line for the test" no shown '^Test'
 finish

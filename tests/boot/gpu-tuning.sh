@@ -33,7 +33,7 @@ first_boot() {
         check_tuned ''
         echo ondemand >$CPUS/cpufreq/policy1/scaling_governor
         try "another program changes one: an init" nodestrap init
-        try "sets it again" is "$(outcome) $(governors)" "done performance performance"
+        try "init sets the governors again" is "$(outcome) $(governors)" "done performance performance"
         check_tuned 'and then '
 }
 if [ "$VMTEST_BOOT" = 1 ]; then first_boot >out/first; systemctl reboot; exit; fi
@@ -43,7 +43,7 @@ check_gpu_node 'module nvidia$' 'kubelet gpus=8'
 check_tuned 'after a reboot: '
 
 spec '{kubelet: {config: {failSwapOn: false}}}'
-try "without the key: an init" nodestrap init
+try "an init without the key succeeds" nodestrap init
 try "takes back all it has set" is "$(outcome) $(governors) $(idle 3) $(idle 2)" "done powersave powersave 0 0 0 0"
 try "nodestrap forgets the settings that it restored" test ! -e /run/nodestrap/tuning
 # shellcheck disable=SC2046 # sources are words
@@ -52,20 +52,20 @@ nodestrap doctor --output json >out/doctor.json 2>/dev/null
 try "doctor has a finding for each setting" is "$(python3 -c 'import json
 print(*sorted(c["found"] for c in json.load(open("out/doctor.json"))["checks"] if c["code"] == "tuning"), sep=", ")')" \
         'CPU idle states, the CPU governor, the IOMMU domain, the clock source, transparent_hugepage'
-try "once more: an init" nodestrap init
+try "a second init without the key succeeds" nodestrap init
 try "has nothing to take back" is "$(outcome)" ''
 
 spec '{instance: {tuning: gpu}, kubelet: {config: {failSwapOn: false}}}'
 stuck=$CPUS/cpufreq/policy1/scaling_governor
 mount --bind $stuck $stuck && mount -o remount,ro,bind $stuck
 try "init succeeds if it cannot write a CPU governor" nodestrap init
-try "it sets all else" is "$(governors) $(idle 3)" "performance powersave 1 1"
-try "it says which stays" warned 'policy1/scaling_governor cannot be set .Read-only file system.: 1 of 4 CPU settings'
-try "the verdict stays" is "$(value verdict)" ok
+try "init sets all other CPU settings" is "$(governors) $(idle 3)" "performance powersave 1 1"
+try "the warning names the setting that stays" warned 'policy1/scaling_governor cannot be set .Read-only file system.: 1 of 4 CPU settings'
+try "the verdict is ok" is "$(value verdict)" ok
 try "the record can still take back the rest" is "$(wc -l </run/nodestrap/tuning)" 4
 spec '{kubelet: {config: {failSwapOn: false}}}'
-try "without the key: an init takes it back" nodestrap init
-try "all of it" is "$(outcome) $(governors) $(idle 3)" "done powersave powersave 0 0"
-try "without a word of what was never changed" no warned 'cannot be set'
+try "an init without the key restores the settings" nodestrap init
+try "each changed setting has its old value" is "$(outcome) $(governors) $(idle 3)" "done powersave powersave 0 0"
+try "no warning is about a setting that never changed" no warned 'cannot be set'
 
 finish

@@ -6,7 +6,7 @@
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/sandbox.sh
 
-try "this is containerd 1.7" sh -c "containerd --version | grep -E ' v?1\\.7\\.'"
+try "the guest has containerd 1.7" sh -c "containerd --version | grep -E ' v?1\\.7\\.'"
 check_import
 check_import_for_soci
 

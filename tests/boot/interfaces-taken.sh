@@ -18,7 +18,7 @@ instance_new --cards 4 --count 4 --subnets 2
 try "the file of the image already has the interfaces that udev adds" taken
 check_interfaces "taken over"
 instance_new --cards 2 --count 2
-try "both at about the same time" instance_up
+try "both instances of the unit run at about the same time" instance_up
 check_interfaces "at the same time"
 
 # networkd keeps an address over a reload, and cannot give its lease back until it asks again. If it starts again in between, it makes the
@@ -32,7 +32,7 @@ try "the other one is not given an address again yet" comes_to eth1 configuring
 try "udev-net-manager for eth0 still runs" eval 'add eth0 && kill -0 $adding'
 rm $VPC/hold/eth1
 wait $adding
-try "it is when it has one" is $? 0
+try "udev-net-manager succeeds when eth0 has its address" is $? 0
 check_interfaces "an address that was kept"
 
 finish

@@ -21,7 +21,7 @@ reason='"failed to validate kubelet configuration, error: invalid configuration:
 try "the run phase exits with 50" exited nodestrap-run 50
 try "the last line has the sentence of kubelet" in_journal "^nodestrap: failed \\(50 EKUBELET\\) at start-unit:kubelet.service: kubelet.service did not stay up: its process exited with status 1 and says $reason"
 try "the message has the line of the NodeConfig with that setting" in_journal '^nodestrap: failed \(50 EKUBELET\) .*; .*50-spec.yaml, line 3 says spec.kubelet.config.maxPods$'
-try "status.json has it, too" grep -E '"text": ".*must not be a negative number.*says spec.kubelet.config.maxPods' /run/nodestrap/status.json
+try "status.json has that line, too" grep -E '"text": ".*must not be a negative number.*says spec.kubelet.config.maxPods' /run/nodestrap/status.json
 
 cat >/run/says <<'END'
 #!/bin/sh
@@ -49,8 +49,8 @@ nodestrap wait --timeout 5m >out/wait 2>&1
 try "the wait for the node says why, and does not wait for its time" last_line wait "^nodestrap: failed \\(50 EKUBELET\\) at join: kubelet.service is .*and says $reason; see journalctl -u kubelet .*; the NodeConfig says spec.kubelet.config.maxPods$"
 
 systemctl stop kubelet; systemctl reset-failed kubelet; nodestrap wait --timeout 10 >out/stopped 2>&1
-try "one that you have stopped since has not ended by itself" no grep EKUBELET out/stopped
+try "a kubelet that was stopped by hand is not EKUBELET" no grep EKUBELET out/stopped
 says "/bin/false"; systemctl start kubelet; eventually systemctl is-failed -q kubelet; nodestrap wait --timeout 10 >out/silent 2>&1
-try "one that ends without a word is not told with the words of an earlier one" no grep 'must not be a negative number' out/silent
+try "a silent end does not get the words of an earlier one" no grep 'must not be a negative number' out/silent
 
 finish

@@ -17,21 +17,21 @@ init_is_queued() { systemctl list-jobs --no-legend kubelet.service | grep -F kub
 restarts() { is "$(property kubelet NRestarts)" "$1"; }
 mkdir -p /run/systemd/system/kubelet.service.d
 try "systemd restarts kubelet, some time" restarted_after 1h
-try "it ends" crash
+try "kubelet crashes" crash
 try "now" restarted_after 0
 try "systemd has restarted it" eventually state running
-try "later, from now on" restarted_after 1h
-try "it ends again" crash
-try "systemd counts" restarts 1
+try "systemd waits an hour for the next restart" restarted_after 1h
+try "kubelet crashes again" crash
+try "systemd counts one restart" restarts 1
 init "--skip config" >out/init 2>&1 & init=$!
 try "the run phase finds it so, and waits" eventually init_is_queued
-try "the restart is due" restarted_after 0
+try "systemd restarts kubelet at once" restarted_after 0
 wait $init; try "the run phase ends well" sh -c "cat out/init; exit $?"
 try "kubelet runs" active kubelet
 try "the next run leaves kubelet alone" init "--skip config"
-try "after the restart that was due" starts 3
-try "later again" restarted_after 1h
-try "it ends once more" crash
+try "kubelet has started three times" starts 3
+try "systemd waits an hour again" restarted_after 1h
+try "kubelet crashes once more" crash
 try "the environment file of kubelet changes" touch /etc/eks/kubelet/environment
 try "the run phase restarts it, and ends well" init "--skip config"
 try "kubelet is up" active kubelet

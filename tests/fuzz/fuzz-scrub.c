@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * secrets_scrub(): it ends, reads no byte too many, and what was told to be secret is nowhere in what it
- * gives. The first line of the input is the secret. */
+ * secrets_scrub(): it ends, reads no byte too many, and its output has no
+ * secret. The first line of the input is the secret. */
 #include "redact/scrub.h"
 
 #include <stdint.h>

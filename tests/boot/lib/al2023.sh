@@ -29,7 +29,7 @@ check_image() { # BOOT
         try "$1: kubelet was started once" starts 1
         try "$1: both are in runtime.slice" is "$(property containerd Slice) $(property kubelet Slice)" "runtime.slice runtime.slice"
         try "$1: scripts of cloud-init find the files of the configuration phase" grep -q NODEADM_KUBELET_ARGS= /run/cloud-init/network
-        try "$1: but no kubelet" grep -qx 'kubelet is inactive' /run/cloud-init/final
+        try "$1: kubelet is inactive when scripts run" grep -qx 'kubelet is inactive' /run/cloud-init/final
         try "$1: later interfaces are the CNI's" test -e /run/nodeadm/init
         try "$1: no ordering cycle was broken" no_cycle
         try "$1: no unit failed" is "$(systemctl list-units --failed --plain --no-legend | grep -E 'node|kubelet|containerd|cloud')" ''
@@ -118,21 +118,21 @@ check_ways() {
         1)      check_theirs "$step, the image as it is"
                 try "the package is installed" dpkg -i /vmtest/nodestrap.deb
                 try "/usr/bin/nodeadm still belongs to the image" grep -q "Stands in for nodeadm" /usr/bin/nodeadm
-                try "our units take over" to_ours;;
+                try "the units of nodestrap take over" to_ours;;
         2)      check_ours "$step, our units"
-                try "the way back" back_from_ours;;
+                try "the units of nodeadm take over again" back_from_ours;;
         3)      check_theirs "$step, back"
                 try "nodestrap is called by hand" called_by_hand
                 try "kubelet can restart" restarts_kubelet
-                try "the program is swapped" swap
-                try "both programs are ours" both_are "/usr/bin/nodestrap /usr/bin/nodestrap";;
+                try "nodestrap replaces the program" swap
+                try "both programs are nodestrap" both_are "/usr/bin/nodestrap /usr/bin/nodestrap";;
         4)      check_swapped "$step, our program under nodeadm's units"
                 try "kubelet waits for its turn there, too" waits_for_its_turn
                 try "the cluster would hear of a failure" active nodestrap-event.path
                 check_again "$step"
-                try "the way back" back_from_swap
+                try "nodeadm gets its program back" back_from_swap
                 try "both programs belong to the image" both_are "/usr/bin/nodeadm.aws /usr/bin/nodeadm-internal.aws"
-                try "forth again" swap_again
+                try "nodestrap replaces the program again" swap_again
                 try "the package is removed" dpkg --purge nodestrap
                 try "the removal gives both programs back to the image" both_are "/usr/bin/nodeadm.aws /usr/bin/nodeadm-internal.aws";;
         5)      check_theirs "$step, the package removed"
@@ -152,30 +152,30 @@ check_both() {
                 try "a warning names the other in the journal" in_journal 'two-bootstrappers: nodeadm-config.service and nodeadm-run.service are enabled'
                 try "status names nodeadm-config.service" sh -c "nodestrap status --long | grep -F nodeadm-config.service"
                 try "nodeadm started by hand is skipped" systemctl start nodeadm-config nodeadm-run
-                try "it did not run" calls 0
-                try "our units stay active" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "active active"
+                try "nodeadm did not run" calls 0
+                try "the units of nodestrap stay active" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "active active"
                 try "ours can be started again" systemctl restart nodestrap-config nodestrap-run
                 try "the link is one, and the only one" is "$(find /run -name nodestrap -o -name nodeadm -o -name eks-bootstrapper | sort | xargs ls -dF | tr '\n' ' ')" \
                         "/run/eks-bootstrapper@ /run/eks/nodeadm/ /run/nodeadm/ /run/nodestrap/ "
                 # shellcheck disable=SC2086
-                try "ours are disabled" systemctl disable $OUR_UNITS
+                try "systemctl disables the units of nodestrap" systemctl disable $OUR_UNITS
                 next_boot;;
         2)      check_theirs "then nodeadm alone"
                 try "ours, started by hand, refuse" no systemctl start nodestrap-config
-                try "the second unit starts" no systemctl start nodestrap-run
-                try "they did not run" is "$(property nodestrap-config ExecMainStartTimestampMonotonic) $(property nodestrap-run ActiveState)" "0 inactive"
-                try "they left nothing that concerns containerd or kubelet" no sh -c "ls -A /run/nodestrap | grep -v read-ahead"
+                try "systemctl cannot start nodestrap-run either" no systemctl start nodestrap-run
+                try "the units of nodestrap did not run" is "$(property nodestrap-config ExecMainStartTimestampMonotonic) $(property nodestrap-run ActiveState)" "0 inactive"
+                try "the units of nodestrap left no files for containerd or kubelet" no sh -c "ls -A /run/nodestrap | grep -v read-ahead"
                 try "systemctl status says that this boot belongs to nodeadm" sh -c "systemctl status nodestrap-config | grep -F \"this boot is nodeadm's\""
                 try "nodeadm can be started again" systemctl restart nodeadm-run
-                try "it ran" calls 4
+                try "nodeadm ran" calls 4
                 # shellcheck disable=SC2086
-                try "it is disabled, too" systemctl disable $THEIR_UNITS
+                try "systemctl disables the units of nodeadm, too" systemctl disable $THEIR_UNITS
                 next_boot;;
         3)      try "kubelet was never started" never_started
-                try "both in one breath, nodeadm first" one_of nodeadm-run nodestrap-run
+                try "one of both runs if both start at once, nodeadm first" one_of nodeadm-run nodestrap-run
                 # shellcheck disable=SC2086
                 systemctl stop kubelet $OUR_UNITS; rm -r /run/eks-bootstrapper /run/recording-kubelet; rm -f $SOMEBODY/nodeadm
-                try "both in one breath, nodestrap first" one_of nodestrap-run nodeadm-run;;
+                try "one of both runs if both start at once, nodestrap first" one_of nodestrap-run nodeadm-run;;
         esac
         finish
 }
@@ -198,12 +198,12 @@ check_both_ours_fails() {
 # A GPU node that the nodeadm units start with our program; the caller sources gpu.sh, too. EVENT…: its order.
 check_swapped_gpu_node() {
         check_swapped "GPUs"
-        try "in the order that its class needs" in_order "$@"
-        try "containerd before kubelet" in_order containerd kubelet
+        try "the steps run in the order that this class needs" in_order "$@"
+        try "containerd starts before kubelet" in_order containerd kubelet
         try "kubelet was started once, when all was ready" once kubelet
         try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend)" ''
         local before; before=$(pids)
         try "a second start of nodeadm-run is well" systemctl restart nodeadm-run
-        try "it changes nothing" unchanged
-        try "it restarts nothing" is "$(pids)" "$before"
+        try "another init changes nothing" unchanged
+        try "another init restarts nothing" is "$(pids)" "$before"
 }
