@@ -158,7 +158,7 @@ with tempfile.TemporaryDirectory() as folder:
     document = json.loads(run("config", "check", "--output", "json", "./a b%:\n\xe9.yaml").stdout)
     log = json.loads(run("config", "check", "--output", "sarif", "./a b%:\n\xe9.yaml").stdout)
     uri = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-    result(uri == "a%20b%25%3A%0A%C3%A9.yaml" and document["findings"][0]["source"] == "./a b%:\\x0a\xe9.yaml", "an odd name is a URI, and one line", uri)
+    result(uri == "a%20b%25%3A%0A%C3%A9.yaml" and document["findings"][0]["source"] == "./a b%:\\x0a\xe9.yaml", "an odd file name is escaped in the URI and stays on one line", uri)
     log = json.loads(run("config", "check", "--output", "sarif", folder + "/tab.yaml").stdout)
     uri = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     result(uri == "file://" + folder + "/tab.yaml", "an absolute path is a file URI", uri)
@@ -181,7 +181,7 @@ with tempfile.TemporaryDirectory() as folder:
     got = said("good.yaml", "unknown.yaml", "none.yaml", "tab.yaml")
     result(got == (12, [("unknown-field", "unknown.yaml"), ("ESOURCE", "none.yaml"), ("ESYNTAX", "tab.yaml")]), "several files, each by itself; the first failure's exit status", got)
     got = said("tab.yaml", "none.yaml", "good.yaml")
-    result(got == (11, [("ESYNTAX", "tab.yaml"), ("ESOURCE", "none.yaml")]), "in another order another one", got)
+    result(got == (11, [("ESYNTAX", "tab.yaml"), ("ESOURCE", "none.yaml")]), "files in another order change the exit status to that of the new first failure", got)
     done = run("config", "check", "good.yaml", "tab.yaml", "missing.yaml")
     lines = done.stderr.decode().splitlines()
     result(lines[0] == "nodestrap: good.yaml: valid." and lines[1].startswith("tab.yaml:4:1: error: not YAML") and any(l.startswith("missing.yaml:4:3: error: spec.cluster.cidr: ") for l in lines), "people are told of each",
@@ -242,31 +242,31 @@ with tempfile.TemporaryDirectory() as folder:
     for n, text in ("10.yaml", GOOD), ("20.yaml", DROP), ("README", b"{"):
         with open("folder/" + n, "wb") as f:
             f.write(text)
-    result(said("drop.yaml")[0] == 11, "a drop-in alone is not valid")
-    result(said("-c", "drop.yaml", "-c", "good.yaml") == (0, []), "merged with the rest it is")
+    result(said("drop.yaml")[0] == 11, "config check fails for a drop-in alone")
+    result(said("-c", "drop.yaml", "-c", "good.yaml") == (0, []), "a drop-in merged with the rest is valid")
     result(said("folder", "good.yaml") == (0, []), "a folder is one configuration")
-    result(said("--partial", "drop.yaml") == (0, []), "--partial takes it alone")
+    result(said("--partial", "drop.yaml") == (0, []), "--partial accepts a drop-in alone")
     with open("pages.yaml", "wb") as f:
         f.write(DROP.replace(b"localStorage: {strategy: RAID0}", b"hugePages: {pages: [{size: 2Mi, count: 1}]}"))
     got = said("--partial", "pages.yaml"), ("no-effect", "pages.yaml") in said("pages.yaml")[1]
-    result(got == ((0, []), True), "what has an effect beside another document is not warned of", got)
+    result(got == ((0, []), True), "--partial does not warn of a field that has no effect alone", got)
     with open("kernel.yaml", "wb") as f:
         f.write(DROP.replace(b"localStorage: {strategy: RAID0}", b"sysctl: {vm.overcommit_memory: 2}"))
     got = said("--partial", "kernel.yaml"), said("-c", "kernel.yaml", "-c", "good.yaml")
-    result(got == ((0, []), (11, [("EINVALID", "kernel.yaml")])), "nor what another may have kubelet put up with", got)
+    result(got == ((0, []), (11, [("EINVALID", "kernel.yaml")])), "--partial accepts a sysctl that is an error in the whole configuration", got)
     with open("bad.yaml", "wb") as f:
         f.write(DROP.replace(b"RAID0", b"RAID6").replace(b"instance", b"cluster: {cidr: x}\n  instance"))
     got = said("--partial", "bad.yaml", "drop.yaml")
     result(got == (11, [("EINVALID", "bad.yaml")] * 2), "what stands in it is judged", got)
-    result(said("--partial", "script")[0] == 10, "it is a NodeConfig all the same")
+    result(said("--partial", "script")[0] == 10, "--partial rejects a file that is not a NodeConfig")
     got = said("s3://bucket"), said("-c", "s3://bucket")
     result(got == ((2, [("EUSAGE", "s3://bucket")]),) * 2, "what is no source is said to machines, too", got)
-    result(run("config", "check", "good.yaml", "-c", "good.yaml").returncode == 2, "files or --config-source")
+    result(run("config", "check", "good.yaml", "-c", "good.yaml").returncode == 2, "config check rejects files together with --config-source")
     result(run("config", "check", "--output", "svg", "good.yaml").returncode == 2 and run("status", "--output", "sarif").returncode == 2, "svg and sarif are not for all")
 
     # ---- streams
     result(said("-c", "-", input=UNKNOWN) == (0, [("unknown-field", "stdin")]), "-c - is stdin")
-    result(said("-", input=TAB) == (11, [("ESYNTAX", "stdin")]), "so is - behind the command")
+    result(said("-", input=TAB) == (11, [("ESYNTAX", "stdin")]), "a file argument of - is stdin")
     wrong = wrong_of("", ["-c", "-"], 11, [("ELIMIT", None, None, None)], input=bytes(5 << 20))
     result(not wrong, "of which 4 MiB are read", "\n".join(wrong))
     result(said("-c", "file:///dev/stdin", input=GOOD) == (0, []), "file:///dev/stdin, a pipe")

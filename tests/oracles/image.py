@@ -54,18 +54,18 @@ if sys.argv[2] == "--layer":
     sys.exit()
 
 programs = dict(word.split("=", 1) for word in sys.argv[2:])
-ok("it is an image layout 1.0.0", json.loads(files["oci-layout"]) == {"imageLayoutVersion": "1.0.0"}, files["oci-layout"])
-ok("with one image, which has a name", len(top["manifests"]) == 1 and top["manifests"][0]["annotations"] ==
+ok("the archive is an image layout 1.0.0", json.loads(files["oci-layout"]) == {"imageLayoutVersion": "1.0.0"}, files["oci-layout"])
+ok("the archive has one image, which has a name", len(top["manifests"]) == 1 and top["manifests"][0]["annotations"] ==
    {"io.containerd.image.name": "docker.io/library/nodestrap:latest", "org.opencontainers.image.ref.name": "latest"}, top)
-ok("for each architecture that was built", sorted(images) == sorted(programs), sorted(images))
+ok("the archive has an image for each architecture that was built", sorted(images) == sorted(programs), sorted(images))
 ok("both lists are version 2 of what they are", all(d["schemaVersion"] == 2 and d["mediaType"] == INDEX for d in (top, index)), index)
 ok("all is root's, of one time, and in order", all((m.uid, m.gid, m.uname, m.gname) == (0, 0, "", "") for m in members) and len({m.mtime for m in members}) == 1
    and [m.name for m in members][:3] == ["oci-layout", "index.json", "manifest.json"] and members[3:] == sorted(members[3:], key=lambda m: m.name), members)
 created = set()
 for arch, (entry, manifest, config, layers) in sorted(images.items()):
     ok(f"{arch}: the manifest names a configuration and a layer", manifest["schemaVersion"] == 2 and manifest["mediaType"] == MANIFEST and len(layers) == 1, manifest)
-    ok(f"{arch}: its platform", entry["platform"] == {"architecture": config["architecture"], "os": config["os"]} and (config["architecture"], config["os"]) == (arch, "linux"), entry)
-    ok(f"{arch}: what runs, as nobody, in /work", {k: config["config"][k] for k in ("User", "Entrypoint", "Cmd", "WorkingDir")} ==
+    ok(f"{arch}: the platform of the index is that of the configuration", entry["platform"] == {"architecture": config["architecture"], "os": config["os"]} and (config["architecture"], config["os"]) == (arch, "linux"), entry)
+    ok(f"{arch}: the image runs nodestrap help as user 65534 in /work", {k: config["config"][k] for k in ("User", "Entrypoint", "Cmd", "WorkingDir")} ==
        {"User": "65534:65534", "Entrypoint": ["/nodestrap"], "Cmd": ["help"], "WorkingDir": "/work"}, config)
     plain = [gzip.decompress(layer) for layer in layers]
     ok(f"{arch}: the digest of each layer without its compression", config["rootfs"] == {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(p).hexdigest() for p in plain]}, config)
@@ -76,9 +76,9 @@ for arch, (entry, manifest, config, layers) in sorted(images.items()):
         ok(f"{arch}: the program is the one that was built", layer.extractfile("nodestrap").read() == file.read())
     label = config["config"]["Labels"]["org.opencontainers.image.version"]
     ok(f"{arch}: the version is in the name of the file", os.path.basename(sys.argv[1]) == f"nodestrap-{label}-oci.tar", label)
-    ok(f"{arch}: one time", config["created"] == config["history"][0]["created"] and re.fullmatch(r"\d{4}(-\d\d){2}T(\d\d:){2}\d\dZ", config["created"]), config)
+    ok(f"{arch}: the configuration and its history have the same time", config["created"] == config["history"][0]["created"] and re.fullmatch(r"\d{4}(-\d\d){2}T(\d\d:){2}\d\dZ", config["created"]), config)
     created.add(config["created"])
-ok("the same for all", len(created) == 1, created)
+ok("all architectures have the same time", len(created) == 1, created)
 
 saved = json.loads(files["manifest.json"])
 tags = [tag for one in saved for tag in one["RepoTags"]]

@@ -187,16 +187,16 @@ def check_root():
     with open(nodestrap, 'rb') as f:
         if b'__asan_init' in f.read() or os.environ.get('NODESTRAP_TRANSLATED'):        # neither makes core files
             control[1] = '-'
-    ok(inside == inits == ['mem', control[1]], 'but with --development', inside, inits, control)
+    ok(inside == inits == ['mem', control[1]], 'with --development, the parent reads the memory of token and init', inside, inits, control)
 
 
 def check_user():
     private = dict(user=OTHER, group=OTHER, extra_groups=[], cwd=f'{other}/private')
     works('an ordinary user plans', 'plan', '-c', 'file://config.yaml', *MODEL, **private)
     p = subprocess.run(['bash', '-c', '"$0" config dump -c file://config.yaml -o >(cat >&2)', nodestrap], capture_output=True, text=True, env=environment, **private)
-    ok(p.returncode == 0, "who gives a file of his shell's, too", p.stderr)
+    ok(p.returncode == 0, 'config dump writes to a pipe that the shell of an ordinary user opened', p.stderr)
     p = run('wait', '--root', f'{tmp}/root', '--timeout', '1s', **private)
-    ok(p.returncode and 'status.json is not readable, so a failed init stays unseen' in p.stderr, 'and is told what he waits without', p.returncode, p.stderr)
+    ok(p.returncode and 'status.json is not readable, so a failed init stays unseen' in p.stderr, 'wait warns an ordinary user that status.json is not readable', p.returncode, p.stderr)
 
 
 def reports():
@@ -215,10 +215,10 @@ def check_refusal():
     refused = apply('setpriv', '--bounding-set', '-all', '--inh-caps', '-all')
     if 'Read-only' in refused.stderr:
         return skip('what is refused', '/proc/sys is read-only here')
-    ok('Operation not permitted' in refused.stderr and hint in refused.stderr, 'what a unit refuses is said to be that', refused.stderr)
+    ok('Operation not permitted' in refused.stderr and hint in refused.stderr, 'the message for a missing privilege names the settings of the unit', refused.stderr)
     other = apply()
-    ok('Operation not permitted' in other.stderr or hint not in other.stderr, 'and nothing else is', other.stderr)
-    ok(reports() == kept, "and this machine's own reports stay as they are", reports())
+    ok('Operation not permitted' in other.stderr or hint not in other.stderr, 'the message for a value that the kernel rejects does not blame a privilege', other.stderr)
+    ok(reports() == kept, 'the reports of this machine stay as they are', reports())
 
 
 arguments = argparse.ArgumentParser()

@@ -90,9 +90,9 @@ state() { in_root systemctl is-enabled $units | sort -u; }
 units="nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined"
 try "the units are not enabled" is "$(state)" disabled
 try "presets do not enable the units" in_root systemctl preset $units
-try "they are still not" is "$(state)" disabled
-try "they can be enabled" in_root systemctl enable $units
-try "they are enabled then" is "$(state)" enabled
+try "the units are still disabled" is "$(state)" disabled
+try "systemctl enables the units" in_root systemctl enable $units
+try "the units are enabled" is "$(state)" enabled
 recipe() { # of an image that lacks kubelet: it says so, and leaves nothing of its own
         cp "$top"/conf/examples/{image.sh,plain-proxy.userdata} "$m/tmp/"
         unshare -m sh -c 'mount -t proc proc "$1/proc" && chroot "$1" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin PACKAGE=none USERDATA=/tmp/plain-proxy.userdata TYPES=m5.large bash /tmp/image.sh; rc=$?; rmdir "$1/run/mount"; exit $rc' sh "$m" >"$W/recipe" 2>&1      # libmount's
@@ -104,7 +104,7 @@ for file in udev/rules.d/90-nodestrap.rules systemd/system/{nodeadm-boot-hook,ud
         try "the package has the link that $file names" grep -qF "/$link" "$m/usr/lib/$file"
 done
 try "an upgrade succeeds" in_root dpkg -i /tmp/p.deb
-try "an upgrade leaves them enabled" is "$(state)" enabled
+try "an upgrade leaves the units enabled" is "$(state)" enabled
 mkdir -p "$m/var/lib/nodestrap"; echo '{}' >"$m/var/lib/nodestrap/manifest.json"
 try "dpkg --remove" in_root dpkg --remove nodestrap
 try "nodeadm is gone" is "$(find "$m/usr/bin" "$m/etc/alternatives" -name 'nodeadm*')" ''
@@ -122,7 +122,7 @@ try "dpkg -i beside it tells who boots the image" says "nodeadm boots this image
 or leave the units and let nodestrap take the place of nodeadm's program: nodestrap-nodeadm(7)"
 try "the nodeadm of the image stays" own
 try "an upgrade leaves it, without a word" says ''
-try "it is still there" own
+try "the nodeadm of the image is still there after an upgrade" own
 try "the package enables and disables no unit" enabled enabled disabled
 in_root dpkg --purge nodestrap >/dev/null 2>&1; everything >"$W/after"; try "purged again, nothing is left and nothing is missing" diff "$W/before" "$W/after"
 
@@ -138,7 +138,7 @@ $kubelet"
 in_root systemctl -q disable kubelet
 try "units of nodestrap replace those of nodeadm" in_root sh -c "systemctl disable $theirs && systemctl enable $units"
 try "an upgrade with them, without a word" says ''
-try "leaves all as it is" enabled disabled enabled
+try "an upgrade leaves all units as they are" enabled disabled enabled
 try "the way back" in_root sh -c "systemctl disable $units && systemctl enable $theirs"
 everything | grep -vE 'nodestrap|alternatives/nodeadm|/usr/lib/systemd/system/[a-z@-]*.service.d ' >"$W/after"
 try "is the image as it was" diff <(grep -vE '/usr/lib/systemd/system/[a-z@-]*.service.d ' "$W/before") "$W/after"
@@ -152,20 +152,20 @@ everything >"$W/after"; try "dpkg -r leaves everything as it was" diff "$W/befor
 # A nodeadm that is a link, as an image may have it: alternatives would take it for one of its own.
 try "a root with links" prepare links; m=$W/links/m; mkdir -p "$m/opt/eks"; for n in nodeadm nodeadm-internal; do ln -s /opt/eks/$n "$m/usr/bin/$n"; done; everything >"$W/before"
 try "dpkg -i beside them" in_root dpkg -i /tmp/p.deb
-try "they stay" is "$(in_root readlink /usr/bin/nodeadm /usr/bin/nodeadm-internal | xargs)" "/opt/eks/nodeadm /opt/eks/nodeadm-internal"
+try "the links stay" is "$(in_root readlink /usr/bin/nodeadm /usr/bin/nodeadm-internal | xargs)" "/opt/eks/nodeadm /opt/eks/nodeadm-internal"
 try "a purge" in_root dpkg --purge nodestrap
-everything >"$W/after"; try "leaves them, too" diff "$W/before" "$W/after"; m=$W/own/m
+everything >"$W/after"; try "a purge leaves the links" diff "$W/before" "$W/after"; m=$W/own/m
 
 try "dpkg -i for a swap" in_root dpkg -i /tmp/p.deb
 try "update-alternatives gives nodestrap the name nodeadm" in_root sh -c "for n in nodeadm nodeadm-internal; do mv /usr/bin/\$n /usr/bin/\$n.aws && update-alternatives --install /usr/bin/\$n \$n /usr/bin/\$n.aws 10 || exit; done"
 try "both names are ours" ours
 try "an upgrade of the swapped" in_root dpkg -i /tmp/p.deb
-try "leaves it so" ours
+try "an upgrade leaves both names to nodestrap" ours
 try "the way back from there" in_root sh -c "update-alternatives --set nodeadm /usr/bin/nodeadm.aws && update-alternatives --set nodeadm-internal /usr/bin/nodeadm-internal.aws"
 try "both programs belong to the image" own
 try "an upgrade behind it" in_root dpkg -i /tmp/p.deb
-try "does not swap again" own
-try "asked to, it does" in_root sh -c "update-alternatives --auto nodeadm && update-alternatives --auto nodeadm-internal"
+try "an upgrade does not swap the programs again" own
+try "update-alternatives --auto swaps the programs again" in_root sh -c "update-alternatives --auto nodeadm && update-alternatives --auto nodeadm-internal"
 try "both are ours once more" ours
 try "dpkg --purge of the swapped" in_root dpkg --purge nodestrap
 try "dpkg -r leaves the nodeadm of the image in its place" own

@@ -84,7 +84,7 @@ same('labels', node['metadata']['labels'], plan['labels'] | {'kubernetes.io/host
 cloud = [{'key': 'node.cloudprovider.kubernetes.io/uninitialized', 'value': 'true', 'effect': 'NoSchedule'}]
 order = lambda taints: sorted(({k: v for k, v in t.items() if k != 'timeAdded'} for t in taints), key=lambda t: t['key'])
 same('taints', order(node['spec'].get('taints', [])), order(plan['taints'] + [t for t in cloud if t not in plan['taints']]))
-same('what is not known', plan['unknown'] | plan['approximate'], {})
+same('plan has no unknown and no approximate values', plan['unknown'] | plan['approximate'], {})
 for what in ('capacity', 'allocatable'):
     have, want = node['status'][what], plan[what]
     same(f'resources of {what}', sorted(have), sorted(want))
