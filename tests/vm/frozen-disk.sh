@@ -27,54 +27,54 @@ try "a file system for /etc/kubernetes" sh -c 'modprobe loop; mkfs.ext4 -q disk 
 # shellcheck disable=SC2046 # sources are words
 try "a plan is made" within 300 nodestrap plan $(sources)
 
-try "it is frozen" freeze
+try "the file system is frozen" freeze
 init >said 2>&1 & pid=$!
-try "after a while one line says what is waited for" within 300 said "$still 10 s; giving up in 110 s; dmesg shows whether the disk of the file answers\$"
-try "and until when: not yet" no test -e $status
-try "no file of the configuration is written" no test -e $before
-try "it is thawed" fsfreeze -u /etc/kubernetes
+try "after 10 s one line says which step still waits, and when init gives up" within 300 said "$still 10 s; giving up in 110 s; dmesg shows whether the disk of the file answers\$"
+try "init has written no report yet" no test -e $status
+try "init has written no file of the configuration while the disk is frozen" no test -e $before
+try "the file system is thawed" fsfreeze -u /etc/kubernetes
 wait $pid; code=$?
-try "the run succeeds" is $code 0
-try "it writes them" test -s $before
-try "nothing is left beside them" none_left
-try "nothing is said of a failure" no said 'not done after|failed'
+try "init succeeds after the disk came back" is $code 0
+try "init writes the files of the configuration after the disk came back" test -s $before
+try "init leaves no temporary file" none_left
+try "init prints no failure" no said 'not done after|failed'
 cp said out/said-pause
 
 clean
-try "it is frozen again" freeze
+try "the file system is frozen again" freeze
 init >said 2>&1 & pid=$!
-try "that is said" within 300 said "$still 10 s; "
+try "init says again that it still writes after 10 s" within 300 said "$still 10 s; "
 kill -TERM $pid
-try "a stop is obeyed" within 60 said 'EINTERRUPTED\) at write-file:/etc/kubernetes/.*: stopped by SIGTERM; writing its new content beside it'
-try "a report is written" within 60 test -e $status
-try "others can have its locks" free
-try "it is thawed once more" fsfreeze -u /etc/kubernetes
+try "SIGTERM stops init while the disk is frozen" within 60 said 'EINTERRUPTED\) at write-file:/etc/kubernetes/.*: stopped by SIGTERM; writing its new content beside it'
+try "init writes a report after SIGTERM" within 60 test -e $status
+try "init releases its locks after SIGTERM" free
+try "the file system is thawed again" fsfreeze -u /etc/kubernetes
 wait $pid; code=$?
-try "the exit status is that of a stop" no is $code 0
-try "what came back has written nothing" no test -e $before
-try "none of its files is in its place" none_in_place
+try "init does not exit with 0 after SIGTERM" no is $code 0
+try "after SIGTERM, the thread that continues writes no file of the configuration" no test -e $before
+try "after SIGTERM, no file below /etc/kubernetes is in its place" none_in_place
 cp said out/said-stop
 
 clean
-try "it is frozen for good" freeze
+try "the file system is frozen until the deadline of files" freeze
 init >said 2>&1 & pid=$!
-try "that is said every 10 s" within 300 said "$still 20 s; giving up in 100 s; "
-try "a report is written" within 500 test -e $status
-try "after it was said for the last time" said "$still 110 s; giving up in 10 s; "
-try "others can have its locks" free
-try "the process is there as long as the disk keeps its thread" kill -0 $pid
-try "the report says which file, and what was done with it" grep -q 'not done after 120 s; writing its new content beside it' $status
-try "one line says so" is "$(grep -c '/etc/kubernetes/.*not done after 120 s' said)" 1
-try "the last line has the cause" said '\(40 ESTALLED\) at write-file:/etc/kubernetes/.*not done after 120 s'
-try "no file of the configuration is written" no test -e $before
-try "it is thawed in the end" fsfreeze -u /etc/kubernetes
+try "init says after 20 s, too, that it still writes" within 300 said "$still 20 s; giving up in 100 s; "
+try "init writes a report at the deadline of files" within 500 test -e $status
+try "init says for the last time after 110 s that it still writes" said "$still 110 s; giving up in 10 s; "
+try "init releases its locks at the deadline of files" free
+try "the process of init exists as long as the disk keeps its thread" kill -0 $pid
+try "the report says that init was still writing new content at the deadline" grep -q 'not done after 120 s; writing its new content beside it' $status
+try "exactly one line says that the file was not done at the deadline" is "$(grep -c '/etc/kubernetes/.*not done after 120 s' said)" 1
+try "the message of the failure has the cause ESTALLED and the file" said '\(40 ESTALLED\) at write-file:/etc/kubernetes/.*not done after 120 s'
+try "init has written no file of the configuration at the deadline" no test -e $before
+try "the file system is thawed after the deadline" fsfreeze -u /etc/kubernetes
 wait $pid; code=$?
-try "the exit status is that of a file" is $code 40
-try "what came back has written nothing" no test -e $before
-try "none of its files is in its place" none_in_place
+try "init exits with 40 after the deadline of files" is $code 40
+try "after the deadline, the thread that continues writes no file of the configuration" no test -e $before
+try "after the deadline, no file below /etc/kubernetes is in its place" none_in_place
 
-try "the next run succeeds" sh -c "nodestrap init --skip run $(sources)"
-try "and writes them" test -s $before
-try "what the thread may have left is gone" none_left
+try "the next run of init succeeds" sh -c "nodestrap init --skip run $(sources)"
+try "the next run of init writes the files of the configuration" test -s $before
+try "no temporary file of the stalled thread remains after the next run" none_left
 cp said $status out/
 finish
