@@ -146,7 +146,7 @@ TEST(a_failure_names_the_entry) {
         ASSERT_STREQ(p.where, "there");
 }
 
-TEST(what_was_copied_is_removed) {
+TEST(entries_that_were_copied_are_removed) {
         PAIR(p);
         put(&p, "/a/in/file", "same");
         put(&p, "/b/in/file", "same");
@@ -190,14 +190,14 @@ static void assert_kept(Pair *p, const char *path, const char *where) {
         ASSERT_EQ(root_exists(p->root, path), 1);
 }
 
-TEST(what_the_copy_lacks_is_kept) {
+TEST(a_file_that_the_copy_lacks_is_kept) {
         PAIR(p);
         put(&p, "/a/in/file", "same");
         ASSERT_OK(root_make_dirs(p.root, "/b/in", 0755));
         assert_kept(&p, "/a/in/file", "in/file");
 }
 
-TEST(what_is_longer_than_the_copy_is_kept) {
+TEST(a_file_longer_than_its_copy_is_kept) {
         PAIR(p);
         put(&p, "/a/file", "longer");
         put(&p, "/b/file", "long");
@@ -205,7 +205,7 @@ TEST(what_is_longer_than_the_copy_is_kept) {
         assert_kept(&p, "/a/file", "file");
 }
 
-TEST(what_was_written_after_the_copy_is_kept) {
+TEST(a_file_written_after_the_copy_is_kept) {
         PAIR(p);
         put(&p, "/a/file", "one");
         put(&p, "/b/file", "two");
@@ -214,7 +214,7 @@ TEST(what_was_written_after_the_copy_is_kept) {
         assert_kept(&p, "/a/file", "file");
 }
 
-TEST(what_is_of_another_type_in_the_copy_is_kept) {
+TEST(an_entry_of_another_type_in_the_copy_is_kept) {
         PAIR(p);
         put(&p, "/a/dir/file", "x");
         put(&p, "/b/dir", "");

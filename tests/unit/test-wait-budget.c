@@ -81,7 +81,7 @@ static uint64_t run_phase(Box *b, Outcome driver) {
         return task_limit(&b->apply.tasks[1]) / USEC_PER_SEC;
 }
 
-TEST(what_had_all_of_its_time_is_looked_at_once_more) {
+TEST(a_wait_that_used_all_its_time_gets_10_s_more) {
         BOX(b);
         devices_phase(&b, OUTCOME_FAILED, false, 300);
         ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 10);
@@ -89,26 +89,26 @@ TEST(what_had_all_of_its_time_is_looked_at_once_more) {
         ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 300);       /* it was taken: a repair has happened */
 }
 
-TEST(what_was_only_warned_of_counts_as_well) {
+TEST(a_wait_that_ended_with_a_warning_counts_too) {
         BOX(b);
         devices_phase(&b, OUTCOME_UNCHANGED, true, 298);
         ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 10);
 }
 
-TEST(what_failed_early_has_the_rest) {
+TEST(a_wait_that_failed_early_gets_the_rest_of_its_time) {
         BOX(b);
         devices_phase(&b, OUTCOME_FAILED, false, 20);
         ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 280);
 }
 
-TEST(where_something_changed_before_it_has_all_of_its_time) {
+TEST(a_wait_after_a_change_gets_all_its_time) {
         BOX(b);
         devices_phase(&b, OUTCOME_FAILED, false, 300);
         ASSERT_EQ(run_phase(&b, OUTCOME_DONE), 300);
         ASSERT_EQ(b.apply.tasks[1].waited_usec, 0);
 }
 
-TEST(what_works_has_all_of_its_time) {
+TEST(actions_that_do_work_get_all_their_time) {
         static const ActionType types[] = { ACTION_START_UNIT, ACTION_LOAD_MODULE, ACTION_SET_MIG_MODE, ACTION_PARTITION_GPUS,
                                             ACTION_GENERATE_CDI };
         BOX(b);
@@ -119,7 +119,7 @@ TEST(what_works_has_all_of_its_time) {
         }
 }
 
-TEST(nothing_is_left_of_what_went_well) {
+TEST(a_wait_that_succeeds_leaves_no_record) {
         BOX(b);
         devices_phase(&b, OUTCOME_FAILED, false, 300);
         devices_phase(&b, OUTCOME_DONE, false, 30);

@@ -121,13 +121,13 @@ TEST(a_controller_that_is_being_set_up_may_bring_one) {
         ASSERT_EQ(all_there(&t, 0), 1);
 }
 
-TEST(a_controller_that_goes_away_is_none) {
+TEST(a_controller_that_goes_away_does_not_count) {
         TREE(t);
         put(&t, "", "/sys/class/nvme", "nvme0", "uevent");
         ASSERT_EQ(all_there(&t, 0), 1);
 }
 
-TEST(what_makes_no_sense_is_told) {
+TEST(a_size_that_is_not_a_number_is_an_error) {
         TREE(t);
         add_disk(&t, "nvme1n1", STORE);
         put(&t, "many\n", "/sys/block", "nvme1n1", "size");
@@ -135,7 +135,7 @@ TEST(what_makes_no_sense_is_told) {
         ASSERT_STREQ(diag_first_error(&t.diag)->where, "/sys/block/nvme1n1/size");
 }
 
-TEST(a_class_that_cannot_be_read_is_told) {
+TEST(a_class_that_cannot_be_read_is_an_error) {
         TREE(t);
         put(&t, "no directory", "/sys", "class", "nvme");
         ASSERT_ERROR(wait(&t, 0, 0), ENOTDIR);

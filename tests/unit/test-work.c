@@ -138,11 +138,11 @@ static void check_keeping(Function next, const char *after) {
         close(kept[0]);
 }
 
-TEST(what_is_kept_is_there_until_the_last_step) {
+TEST(a_kept_descriptor_is_open_until_the_last_step) {
         check_keeping(is_after_keeping, "done");
 }
 
-TEST(what_is_kept_is_let_go_after_a_failure) {
+TEST(a_kept_descriptor_is_closed_after_a_failure) {
         check_keeping(fails_after_keeping, "failed");
 }
 
@@ -151,7 +151,7 @@ static int keeps_and_fails(Work *w) {
         return work_fail(w, -ENODEV, CAUSE_DISK_ERROR, "no disk");
 }
 
-TEST(what_is_kept_is_let_go_when_the_rest_is_skipped) {
+TEST(a_kept_descriptor_is_closed_if_the_rest_is_skipped) {
         BOX(b, keeps_and_fails);
         add(&b, changes);
         strv_add(&b.plan->actions[1].after, "create-raid:0");
@@ -173,7 +173,7 @@ TEST(failed) {
         ASSERT_STREQ(outcome(&b, 1), "skipped");
 }
 
-TEST(what_nobody_asked_for_may_fail) {
+TEST(a_lenient_step_that_fails_is_a_warning) {
         BOX(b, fails);
         add(&b, changes);
         b.plan->actions[0].lenient = true;
@@ -221,7 +221,7 @@ TEST(a_thread_sees_the_whole_step) {
         ASSERT_OK(apply(&b));
 }
 
-TEST(what_was_not_looked_at_or_is_so_already_starts_no_thread) {
+TEST(a_kept_or_unknown_step_starts_no_thread) {
         BOX(b, fails);
         b.plan->actions[0].storage.state = STEP_KEEP;
         ASSERT_OK(apply(&b));
@@ -441,7 +441,7 @@ TEST(the_run_ends_without_a_thread_that_does_not) {
 }
 
 /* The loop stands still for as long as a disk hangs, which is longer than the deadline of what has ended at once. */
-TEST(what_ends_in_time_is_heard_after_a_disk_that_hangs) {
+TEST(steps_done_in_time_count_after_a_disk_that_hangs) {
         BOX(b, changes);
         _free_ char *hung = xasprintf("%s/hung", b.path);
         int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);

@@ -372,7 +372,7 @@ TEST(resolve_wants_a_scalar) {
         ASSERT_TRUE(node_get(p.documents.items[0].root, "a") == NULL);
 }
 
-TEST(what_was_overlooked) {
+TEST(syntax_errors_say_what_is_wrong_and_where) {
         static const struct { const char *text, *says; } cases[] = {
                 { "kind:NodeConfig\nspec: {}\n",   "line 2, column 5: not YAML: a blank is missing after the colon on line 1" },
                 { "a:\n  b:c\n  d: e\n",          "line 3, column 4: not YAML: a blank is missing after the colon on line 2" },
@@ -402,7 +402,7 @@ TEST(what_was_overlooked) {
 }
 
 /* The key that the line is out of column with may stand a million lines above it. */
-TEST(what_was_overlooked_far_above) {
+TEST(a_syntax_error_names_a_line_far_above) {
         _free_ char *blanks = repeat("\n", 1000000), *text = xasprintf("a:\n  b: c\n%s   d: e\n", blanks);
         ASSERT_REFUSED(text, EBADMSG, CAUSE_SYNTAX, "line 1000003, column 5: not YAML: 3 blanks are before the key, and 2 on line 2");
 }
