@@ -37,8 +37,8 @@ static int hold_another(Work *w, const KubeAccess *a, const NodeLook *l) {
         return work_fail(w, -EEXIST, CAUSE_NOT_REGISTERED,
                          "Node %s of cluster %s belongs to another instance (%s, not %s), and kubelet "
                          "would take it over without the taint " TAINT_KEY ": %s. The cloud "
-                         "controller deletes it after that instance, and so does kubectl delete node %s; "
-                         "then run nodestrap init or reboot",
+                         "controller deletes the Node once that instance is gone, or run kubectl delete "
+                         "node %s; then run nodestrap init or reboot",
                          a->node, a->cluster, id, w->action->with, what_kubelet_does(w), a->node);
 }
 

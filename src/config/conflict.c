@@ -170,8 +170,8 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
                            "proxy for it", missing.data);
         if (https && *name && *host != '[' && !list_covers(none, name))
                 merge_warn(m, diag, "api-by-proxy", path,
-                           "sets a proxy, but NO_PROXY lacks the host of the API server: kubelet asks the "
-                           "proxy; ignore this if only the proxy reaches it");
+                           "sets a proxy, but NO_PROXY lacks the host of the API server: kubelet goes "
+                           "through the proxy. Ignore this if only the proxy reaches the API server");
         text_done(&missing);
 }
 
@@ -213,8 +213,8 @@ static void warn_of_variables(const Merge *m, const char *service, json_t *varia
                                                                "ends the name there");
                 else if (!variable_name_is_valid(name))
                         merge_warn(m, diag, "environment-name", at,
-                                   "systemd ignores this variable: a name has only letters, digits and "
-                                   "underscores, and no digit in front");
+                                   "systemd ignores this variable: a name may have only letters, digits "
+                                   "and underscores, and not begin with a digit");
         }
 }
 

@@ -499,7 +499,7 @@ static void check_rules(Validator *v) {
              "is 0, which is ambiguous: write \"off\" to turn MIG off, or a profile, such as 7g.40gb");
         VALUE("spec.accelerator.nvidia.mig", names_each_gpu_once, "configures a GPU twice");
         VALUE("spec.accelerator.nvidia.mig", is_without_driver_memory,
-              "contradicts memoryMode: driver: the driver does not partition coherent memory (CDMM)");
+              "contradicts memoryMode: driver (CDMM), which excludes MIG: set memoryMode: numa");
         VALUE("spec.accelerator.nvidia.gpuDirect", is_with_efa,
               "is on, which contradicts spec.instance.network.efa.mode off");
         TEXT("spec.accelerator.nvidia.mig[].devices", is_all, "must be all, or a list of indexes");

@@ -146,7 +146,7 @@ static int fail_name(ExprParser *p, const Token *name) {
         _cleanup_(text_done) Text known = {};
         for (size_t i = 0; i < p->n_variables; i++)
                 text_add(&known, "%s%s", i > 0 ? ", " : "", p->variables[i].name);
-        return expr_fail(p->error, name->at, "no variable of this name: there are %s", known.data ?: "none");
+        return expr_fail(p->error, name->at, "no such variable; the variables are %s", known.data ?: "none");
 }
 
 /* A variable, or a type as a value. */

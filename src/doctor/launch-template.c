@@ -52,7 +52,7 @@ static const struct KeyRule {
           "IMDSv1 gives the credentials of the node without a token, and nodestrap needs no IMDSv1; write "
           "required" },
         { "InstanceMetadataTags", "enabled", ALWAYS, CAUSE_NONE,
-          "EC2 then starts no instance with a slash in a tag, such as kubernetes.io/cluster/NAME of EKS; "
+          "EC2 then refuses an instance with a slash in a tag key, such as kubernetes.io/cluster/NAME; "
           "write disabled" },
         { "AssociatePublicIpAddress", "true", WITH_SEVERAL, CAUSE_INVALID,
           "EC2 gives no public address to an instance with several interfaces; remove it" },

@@ -23,7 +23,7 @@ static const TuningRule rules[] = {
          * docs.nvidia.com/grace-perf-tuning-guide/os-settings.html. Others disagree for pages of 4 KiB. */
         { "transparent_hugepage", HUGE_PAGES "/enabled", "madvise never",
           "kernel parameter transparent_hugepage=madvise", HUGE_PAGES "/hpage_pmd_size", "536870912", false },
-        /* A report only: nodestrap never sets it. With strict invalidation ("DMA") NVIDIA measured a sixth of the I/O that
+        /* nodestrap only reports it. With strict invalidation ("DMA") NVIDIA measured a sixth of the I/O that
          * the two others reach (NVIDIA/NV-Kernels#183). Its kernels for Grace have passthrough (#226 there).
          * Its installation guide wants the contrary (k8snetworkplumbingwg/sriov-network-operator#864). Before
          * 6.11 the SMMU driver binds no PASID to it (NVIDIA/nodewright-packages#121: CUDA does not start). */

@@ -168,7 +168,7 @@ static void add_pages(Expected *e, const Plan *plan, const Host *host) {
                             *keeps = quantity_text(memory->reserved, true),
                             *has = quantity_text(memory->capacity, true);
                 diag_warn(e->warnings, "no-memory-left",
-                          "huge pages (%s) and reservations of kubelet (%s) leave nothing of %s of memory: "
+                          "huge pages (%s) and reservations of kubelet (%s) use up all %s of memory: "
                           "every pod that asks for memory stays Pending; reserve less", pages, keeps, has);
         }
         memory->reserved = sum(memory->reserved, taken);

@@ -140,7 +140,7 @@ bad 'a kernel setting that kubelet refuses' 11 EINVALID validate 'user-data, lin
                 < <(instance 'sysctl: {vm.overcommit_memory: "2"}')
 gpu='spec.accelerator.nvidia'
 bad 'IMEX without nodes' 11 EINVALID validate "$gpu.imex.nodes: is missing or empty" < <(nvidia 'imex: {mode: host}')
-bad 'MIG and CDMM' 11 EINVALID validate "$gpu.mig: contradicts memoryMode: driver" < <(nvidia 'mig: "19"' 'memoryMode: driver')
+bad 'MIG and CDMM' 11 EINVALID validate "$gpu.mig: contradicts memoryMode: driver (CDMM)" < <(nvidia 'mig: "19"' 'memoryMode: driver')
 bad 'one GPU divided twice' 11 EINVALID validate "$gpu.mig: configures a GPU twice" \
                 < <(nvidia 'mig: [{devices: [0, 1], profiles: {1g.5gb: 1}}, {devices: [1], profiles: {1g.5gb: 2}}]')
 bad 'all GPUs divided, and one' 11 EINVALID validate "$gpu.mig: configures a GPU twice" \

@@ -223,7 +223,7 @@ for row in [
     ("65 hops", "metadata and volumes", put("MetadataOptions.HttpPutResponseHopLimit", 65), "MetadataOptions.HttpPutResponseHopLimit", W,
      "write one of 1-64"),
     ("tags in the metadata", "metadata and volumes", put("MetadataOptions.InstanceMetadataTags", "enabled"), "MetadataOptions.InstanceMetadataTags", W,
-     "EC2 then starts no instance with a slash in a tag, such as kubernetes.io/cluster/NAME of EKS; write disabled"),
+     "EC2 then refuses an instance with a slash in a tag key, such as kubernetes.io/cluster/NAME; write disabled"),
     # ---- volumes
     ("no volume for the NodeConfig", "metadata and volumes", drop("BlockDeviceMappings[1]"), "BlockDeviceMappings", W,
      "spec.instance.storage.volumes[0] waits for /dev/xvdb: unless the image maps it, the boot ends with EVOLUME; add a mapping"),

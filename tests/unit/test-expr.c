@@ -309,7 +309,7 @@ TEST(syntax_errors) {
                 { ".", "column 2: a value should stand here, where the expression ends" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _free_ char *unknown = xasprintf("column 10: no variable of this name: there are %s", known);
+                _free_ char *unknown = xasprintf("column 10: no such variable; the variables are %s", known);
                 const char *want = cases[i].why ?: unknown;
                 check_refused(cases[i].text, want);
         }
@@ -317,7 +317,7 @@ TEST(syntax_errors) {
         char *why = NULL;
         int64_t none;
         ASSERT_ERROR(expr_evaluate("vcpus", variables, 0, &none, &why), EINVAL);
-        ASSERT_STREQ(why, "column 1: no variable of this name: there are none");
+        ASSERT_STREQ(why, "column 1: no such variable; the variables are none");
         free(why);
 }
 

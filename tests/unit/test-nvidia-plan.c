@@ -430,7 +430,7 @@ TEST(version_requirements_are_checked_by_type) {
                 { { "p6e-gb300.36xlarge", "1.32.9", NULL, GOOD, NULL }, "imex-off", NULL, NULL, CAUSE_NONE },
                 /* P6e: "driver version 580 … enables CDMM"; CDMM excludes MIG:
                  * mig_is_refused_or_ignored_where_it_cannot_work */
-                { { TRAY, "1.34.2", NULL, "570.195.03", NULL }, "driver", "driver-version", "driver 570.195.03 does not know memoryMode: driver (CDMM)", CAUSE_DRIVER },
+                { { TRAY, "1.34.2", NULL, "570.195.03", NULL }, "driver", "driver-version", "driver 570.195.03 does not support memoryMode: driver (CDMM)", CAUSE_DRIVER },
                 { { TRAY, "1.34.2", NULL, "580.65.05", NULL }, "driver", "driver-version", "install 580.65.06 or newer", CAUSE_DRIVER },
                 { { TRAY, "1.34.2", NULL, GOOD, NULL }, "driver", NULL, NULL, CAUSE_NONE },
                 { { TRAY, "1.34.2", NULL, "570.195.03", NULL }, NULL, "requirement", "does not know CDMM: kubelet counts GPU memory", CAUSE_NONE },
