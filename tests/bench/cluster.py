@@ -59,7 +59,7 @@ try "the Node is Ready" node_ready
 {{ echo '{{'; for unit in containerd kubelet; do echo "\"$unit\": $(stalled /sys/fs/cgroup$(property $unit ControlGroup)/io.pressure),"; done
   echo "\"any program\": $(stalled /proc/pressure/io) }}"; }} >out/stalled.json
 cp /run/nodestrap/{{status,read-ahead}}.json out/ 2>/dev/null
-try "kubelet's tokens are {plugin}'s" grep -qE 'command: ("|/usr/bin/)?{plugin}' /var/lib/kubelet/kubeconfig
+try "kubelet takes its tokens from {plugin}" grep -qE 'command: ("|/usr/bin/)?{plugin}' /var/lib/kubelet/kubeconfig
 try "the host's clock can be read" python3 clock.py >/dev/null
 finish
 """

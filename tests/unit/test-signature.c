@@ -69,7 +69,7 @@ static int judge_with(const Trust *trust, const char *text, size_t size, const c
         const char *_word;                                                                     \
         ASSERT_OK(judge_with(trust, text, size, &_word)); })
 
-TEST(what_was_signed_is_taken) {
+TEST(signed_documents_are_read) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(signatures_done) Signatures found = {};
         _cleanup_(blobs_done) Blobs blobs = {};
@@ -219,7 +219,7 @@ TEST(encoded_as_a_whole) {
         ASSERT_REFUSED(trust, twice, strlen(twice));
 }
 
-TEST(what_cannot_be_signed) {
+TEST(broken_or_indented_mime_cannot_be_signed) {
         const char *const texts[] = {
                 "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=xx\n\n--xx\n\na\n",         /* open */
                 "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=xx\n\n--xx\n\na\n--xx--\nb\n",
@@ -294,7 +294,7 @@ static void change_mode(Fixture *f, const char *path, mode_t mode) {
         ASSERT_CONTAINS(_text, word);                                                          \
         diag_done(&(f)->diag); })
 
-TEST(nobody_is_trusted_so_all_are) {
+TEST(without_trusted_keys_signatures_are_not_required) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         ASSERT_OK(trust_load(f.root, &f.trust, &f.diag));
         ASSERT_TRUE(!f.trust);

@@ -113,7 +113,7 @@ TEST(relative_path) {
         ASSERT_STREQ(f.blobs.items[0].data, "x");
 }
 
-TEST(what_cannot_be_read) {
+TEST(unreadable_sources_are_errors) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         write_file(&f, "/d/a.yaml", "good");
         ASSERT_OK(root_make_dirs(f.root, "/d/b.yaml", 0755));

@@ -143,7 +143,7 @@ TEST(nothing_goes_where_kubelet_may_have_run) {
         }
 }
 
-TEST(what_is_not_a_file) {
+TEST(links_go_and_directories_are_an_error) {
         STATE(b, "cpuManagerPolicy=none", "memoryManagerPolicy=None", "draManagerState=v1");
         ASSERT_STREQ(run(&b), "unchanged");
         put(&b, "/etc/somebodys", NONE);

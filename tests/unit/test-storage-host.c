@@ -172,7 +172,7 @@ TEST(disk_files_that_make_no_sense) {
         run_fails(&r, CAUSE_FACTS, "/sys/block/nvme1n1/ro", "cannot tell if this disk is writable");
 }
 
-TEST(why_nobody_looked) {
+TEST(a_missing_device_node_is_the_reason_for_not_looked) {
         RUN(r, "stores");
         ASSERT_EQ(root_remove(r.root, "/dev/nvme2n1"), 1);
         const Storage *s = run_ok(&r);
@@ -274,7 +274,7 @@ TEST(stop_while_a_disk_does_not_answer) {
         ASSERT_EQ(status, 0);
 }
 
-TEST(who_looks_ends_without_an_answer) {
+TEST(a_prober_may_end_without_an_answer) {
         RUN(r, "stores");
         _cleanup_(prober_end) Prober prober = {};
         Probed all[] = { { .path = (char *)"/dev/nvme1n1" }, { .path = (char *)"/dev/nvme2n1" } };
@@ -493,7 +493,7 @@ TEST(mountinfo_that_makes_no_sense) {
         }
 }
 
-TEST(fstab_is_no_mountinfo) {
+TEST(an_fstab_is_not_a_mountinfo) {
         RUN(r, "stores");
         run_write(&r, "/proc/self/mountinfo", "/dev/nvme0n1p1 / xfs rw 0 0\n");
         run_fails(&r, CAUSE_FACTS, "/proc/self/mountinfo, line 1: ", "the mounts are not known");

@@ -482,7 +482,7 @@ TEST(other_layouts_of_raid10_are_not_guessed_at) {
         ASSERT_REFUSED(three, CAUSE_ARRAY, "its data may still exist");
 }
 
-TEST(what_is_found_is_handed_on) {
+TEST(the_plan_has_the_array_that_was_found) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID10, "01b3", 0);
         set_array(m, "d013:e", "raid10");
         ASSERT_PLANNED(m);
@@ -516,7 +516,7 @@ TEST(what_is_found_is_handed_on) {
         ASSERT_TRUE(!planned(asleep, "mount:/mnt/k8s-disks/0")->storage.uuid);
 }
 
-TEST(one_disk_is_told_by_its_serial) {
+TEST(the_plan_names_a_single_disk_by_its_serial) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "u", 0);
         ASSERT_PLANNED(m);
         const Action *fs = planned(m, "make-filesystem:/mnt/k8s-disks/0");
@@ -745,7 +745,7 @@ TEST(a_foreign_array_with_our_name_is_left_to_itself) {
         }
 }
 
-TEST(everything_that_is_wrong_is_told) {
+TEST(all_errors_are_reported) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "xf", 0);
         m->s.config.instance.storage.expected_disks = 3;
         directory(m, "/mnt/k8s-disks")->kind = DIRECTORY_NO_DIRECTORY;
@@ -849,7 +849,7 @@ TEST(a_place_in_a_file_system_of_the_kernel_is_refused) {
         ASSERT_PLANNED(m);
 }
 
-TEST(what_runs_already_is_not_moved) {
+TEST(directories_with_mounts_are_not_moved) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         add_mount(m, "/var/lib/kubelet/pods/1/volumes/token", "0:77", "/", "tmpfs");
         add_mount(m, "/var/lib/kubelet/pods/2/volumes/token", "0:78", "/", "tmpfs");
@@ -859,7 +859,7 @@ TEST(what_runs_already_is_not_moved) {
         ASSERT_PLANNED(m);
 }
 
-TEST(units_that_mount_what_we_mount_are_told_of) {
+TEST(units_with_the_same_mounts_are_a_warning) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         MountUnit units[] = {
                 { TEXT(m, "data.mount"), TEXT(m, "/dev/gone"), TEXT(m, "/data"), true },
@@ -956,7 +956,7 @@ TEST(only_what_is_not_bound_yet_moves) {
         ASSERT_TRUE(sample_warned(&m->s, "directory-mounted"));
 }
 
-TEST(what_does_not_fit_is_refused) {
+TEST(data_that_does_not_fit_is_refused) {
         static const struct { StorageStrategy strategy; const char *disks; uint64_t fits; } rooms[] = {
                 { STORAGE_RAID0, "b", DISK_BYTES / 100 * 95 }, { STORAGE_RAID0, "bb", 2 * DISK_BYTES / 100 * 95 }, { STORAGE_RAID10, "bbbb", 2 * DISK_BYTES / 100 * 95 },
         };

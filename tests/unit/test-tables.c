@@ -135,7 +135,7 @@ TEST(network_cards_fit_their_types) {
         ASSERT_EQ(seen, n_network_cards);
 }
 
-TEST(what_is_not_known_is_not_zero) {
+TEST(unknown_numbers_are_not_zero) {
         const InstanceType *t = instance_type_find("p6e-gb200.36xlarge");
         ASSERT_EQ(t->gpus, 4);
         ASSERT_EQ(t->disks, 3);

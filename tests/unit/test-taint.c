@@ -84,7 +84,7 @@ TEST(the_taint_comes_once_and_goes) {
 }
 
 /* The Node outlives a reboot, and the file does not. */
-TEST(a_taint_of_an_earlier_boot_is_told_once) {
+TEST(a_taint_of_an_earlier_boot_is_one_warning) {
         TURN(n);
         fails(&n, 0, CAUSE_FABRIC, 10);
         ASSERT_STREQ(run(&n), "done");
@@ -100,7 +100,7 @@ TEST(a_taint_of_an_earlier_boot_is_told_once) {
         ASSERT_EQ(n.box.work.warnings.n, 0);
 }
 
-TEST(nobody_is_asked_where_nothing_failed) {
+TEST(without_a_failure_there_is_no_request) {
         TURN(n);
         ASSERT_STREQ(run(&n), "unchanged");
         ASSERT_EQ(register_check(&n.task), CHECK_DONE_ALREADY);
@@ -108,7 +108,7 @@ TEST(nobody_is_asked_where_nothing_failed) {
         ASSERT_EQ(register_check(&n.task), CHECK_NEEDED);
 }
 
-TEST(without_a_kubeconfig_nobody_can_be_asked) {
+TEST(without_a_kubeconfig_kubelet_stays_down) {
         TURN(n);
         ASSERT_TRUE(register_work(&n.box.work) < 0);
         ASSERT_EQ(n.box.work.cause, CAUSE_NO_KUBECONFIG);
@@ -156,7 +156,7 @@ static void fabric_finds(Turn *n, const char *uuid, int clique) {
         n->results[0].found = uuid ? json_pack("{s:s, s:i}", "clusterUuid", uuid, "cliqueId", clique) : json_pack("{s:n, s:n}", "clusterUuid", "cliqueId");
 }
 
-TEST(the_clique_is_a_label_where_that_is_asked_for) {
+TEST(the_clique_is_a_label_if_configured) {
         TURN(n);
         fabric_finds(&n, UUID, 1);
         ASSERT_STREQ(run(&n), "unchanged");
@@ -179,7 +179,7 @@ static void assert_tells_to(const Turn *n, const char *change) {
 }
 
 /* A Node that exists keeps the labels that it has registered with. */
-TEST(a_node_of_another_clique_is_told) {
+TEST(a_node_of_another_clique_gets_a_warning) {
         TURN(n);
         n.box.action.node.clique = true;
         fabric_finds(&n, UUID, 1);
@@ -199,7 +199,7 @@ TEST(a_node_of_another_clique_is_told) {
         assert_tells_to(&n, "kubectl label --overwrite node NAME nvidia.com/gpu.clique-");
 }
 
-TEST(a_node_that_had_no_label_is_told) {
+TEST(a_node_without_the_label_gets_a_warning) {
         TURN(n);
         put(&n.box, "/var/lib/kubelet/pki/kubelet.crt", "");
         n.box.action.node.clique = true;

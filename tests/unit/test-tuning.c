@@ -79,7 +79,7 @@ TEST(each_row_has_a_value_that_is_wrong) {
                         FAIL("%s is not told", rows[i].name);
 }
 
-TEST(and_one_that_is_right) {
+TEST(a_right_setting_is_not_a_fault) {
         BOX(b, "tuning-right");
         (void)fault(&b, "");
         ASSERT_EQ(b.tuning.n_faults, 0);
@@ -96,7 +96,7 @@ TEST(and_one_that_is_right) {
         }
 }
 
-TEST(what_is_not_there_gives_no_verdict) {
+TEST(missing_files_give_no_verdict) {
         BOX(none, NULL);
         (void)fault(&none, "");
         ASSERT_EQ(none.tuning.n_faults, 0);

@@ -204,12 +204,12 @@ TEST(a_signal_before_the_answer_withdraws_the_job) {
         assert_stopped(ACTION_START_UNIT, STOPS_US, "inactive", "StartUnit a.service\nCancel " JOB "\n");
 }
 
-TEST(also_that_of_a_stop) {
+TEST(the_job_of_a_stop_is_withdrawn) {
         assert_stopped(ACTION_MASK_UNIT, STOPS_US, "active", "StopUnit a.service\nCancel " JOB "\n");
 }
 
 /* In its middle the unit, which ran before, is down. */
-TEST(but_not_that_of_a_restart) {
+TEST(the_job_of_a_restart_is_not_withdrawn) {
         assert_stopped(ACTION_RESTART_UNIT, STOPS_US, "active", "RestartUnit a.service\n");
 }
 
@@ -226,7 +226,7 @@ TEST(an_answer_that_never_comes_is_not_waited_for_for_ever) {
 }
 
 /* When the time of the first unit is over, the run asks about the other unit, which runs already. */
-TEST(a_job_that_is_told_of_after_the_deadline_is_withdrawn) {
+TEST(a_job_that_systemd_reports_after_the_deadline_is_withdrawn) {
         RUN(r);
         add(&r, ACTION_START_UNIT, "a.service");
         add(&r, ACTION_START_UNIT, "b.service");
@@ -252,7 +252,7 @@ static bool job_is_withdrawn(ActionType type, const char *active) {
         return strstr(r.told, "Cancel " JOB);
 }
 
-TEST(a_job_that_was_told_of_is_withdrawn_likewise) {
+TEST(a_job_that_systemd_reported_is_withdrawn) {
         ASSERT_TRUE(job_is_withdrawn(ACTION_START_UNIT, "inactive"));
         ASSERT_TRUE(!job_is_withdrawn(ACTION_RESTART_UNIT, "active"));
 }

@@ -167,7 +167,7 @@ TEST(the_name_of_the_plan_says_nothing_of_the_disk) {
         ASSERT_STATE(m, "mount:" XVDB, "unknown");
 }
 
-TEST(what_is_there_is_kept) {
+TEST(an_existing_file_system_is_kept) {
         WANTED(m, "/data");
         set_content(&m->disks[1], "ext4", "theirs");
         ASSERT_PLANNED(m);
@@ -222,7 +222,7 @@ TEST(a_volume_where_a_daemon_no_longer_keeps_its_data) {
         ASSERT_CONTAINS(said, "no-effect: spec.instance.storage.volumes[0]: /var/lib/containerd stays empty: spec.containerd.config.root keeps its data in /opt/lab/containerd");
 }
 
-TEST(mounted_at_its_target_by_somebody_else) {
+TEST(a_volume_that_is_mounted_at_its_target_stays) {
         WANTED(m, "/data");
         set_content(&m->disks[1], "xfs", NULL);
         add_mount(m, "/data", "259:1", "/");
@@ -251,7 +251,7 @@ TEST(a_volume_wins_over_instance_stores) {
         ASSERT_REFUSED(m, "/dev/xvdc is nvme2n1 (AWS1, 100 GB), an instance store");
 }
 
-TEST(who_is_stopped_for_both) {
+TEST(daemons_stop_after_both_mounts) {
         WANTED(m, "/var/log/pods");
         m->s.config.instance.storage.strategy = STORAGE_RAID0;
         m->disks[2].kind = DISK_INSTANCE_STORE;
@@ -285,7 +285,7 @@ TEST(the_root_disk) {
         ASSERT_REFUSED(m, "EDISKUSED: spec.instance.storage.volumes[0]: the volume /dev/xvda, nvme0n1 (vol0a, 100 GB), is the root disk");
 }
 
-TEST(what_is_somebody_elses) {
+TEST(foreign_data_is_refused) {
         WANTED(m, "/data");
         m->disks[1].content = (Content){ .kind = CONTENT_OTHER, .type = (char *)"LVM2_member" };
         ASSERT_REFUSED(m, "holds LVM physical volume, but only xfs, ext4 or a blank volume can be mounted: it stays as it is");

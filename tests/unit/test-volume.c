@@ -170,7 +170,7 @@ TEST(links_of_both_spellings_that_contradict) {
 }
 
 /* An admin command is a risk to a controller that runs the machine. */
-TEST(only_disks_without_a_link_are_asked_and_only_where_one_is_missing) {
+TEST(only_disks_without_a_link_get_a_command_if_one_is_missing) {
         TREE(t);
         two_volumes(&t);
         add_link(&t, "/dev/xvda", "nvme0n1");

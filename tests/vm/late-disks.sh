@@ -43,7 +43,7 @@ for i in 1 2 3; do try "store $i is made" store $i; enable $i; done
 
 start 0 100s
 ends "nothing is there and nothing is promised: there is no wait" 1
-try "and not a word about it" never_said nodestrap:
+try "a run without a wait prints no message" never_said nodestrap:
 
 start 2 100s
 sees "it waits for two" "instance stores: 0 of 2"
@@ -56,17 +56,17 @@ try "udev knows them both then" sh -c '[ "$(udevadm info -q property /dev/nvme*n
 
 start 2 100s
 ends "a second time there is no wait" 1
-try "and not a word about it" never_said nodestrap:
+try "a second run without a wait prints no message" never_said nodestrap:
 
 start 3 1s
 ends "one too few: it takes what is there in the end" 0
-try "and had waited" said "instance stores: 2 of 3"
+try "the message has the number of disks after the wait" said "instance stores: 2 of 3"
 
 start 3 100s
 sees "it waits for a third" "instance stores: 2 of 3"
 kill -TERM $tool
 ends "SIGTERM ends the wait" -4
-try "and it says so" said "stopped by SIGTERM while waiting for disks; nothing was changed"
+try "the message says that SIGTERM ended the wait" said "stopped by SIGTERM while waiting for disks; nothing was changed"
 start 3 100s
 sees "it waits for a third again" "instance stores: 2 of 3"
 kill -INT $tool
@@ -95,7 +95,7 @@ for device in "${disks[0]##*/}" "$array"; do
         try "udev forgets $device" forget "$device"
         start 2 100s
         sees "$device is waited for" "instance stores: 2 of 2, udev is at work"
-        try "it comes to udev's mind" udevadm trigger --action=change "/dev/$device"
+        try "an event tells udev of $device again" udevadm trigger --action=change "/dev/$device"
         ends "it ends when udev knows $device" 1
 done
 mdadm --stop /dev/md/late
@@ -128,11 +128,11 @@ try "without nodestrap-run.service no modules load for an instance store" neithe
 mkdir -p /etc/systemd/system/multi-user.target.wants; ln -s /usr/lib/systemd/system/nodestrap-run.service /etc/systemd/system/multi-user.target.wants/
 store 4 "Amazon Elastic Block Store"; enable 4
 try "with it a disk of another model comes" connect 4
-try "and udev knows it" eventually known
+try "udev knows the other disk" eventually known
 try "no modules load for that" neither
 try "it goes" disconnect 4
 try "an instance store comes" connect 1
-try "and the modules load" eventually started
+try "the modules load" eventually started
 for module in raid0 xfs; do try "the kernel has $module" eventually test -e /sys/module/$module; done
 try "no such unit has failed" is "$(systemctl list-units --failed --no-legend 'modprobe@*')" ''
 disconnect 1

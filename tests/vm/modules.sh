@@ -33,7 +33,7 @@ try "the kernel has them" is "$(cat /sys/module/{ib_core,ib_uverbs,ib_umad,mlx5_
 try "a second time nothing is done" applies 0 "^unchanged load-module:ib_core" "^unchanged load-module:mlx5-ib" "^unchanged load-module:ib_umad" <<<"$modules"
 builtin=$(sed -n 's,.*/\(.*\)\.ko$,\1,p' "/lib/modules/$(uname -r)/modules.builtin" | tr - _ | while read -r m; do [ -e "/sys/module/$m" ] || { echo "$m"; break; }; done)
 try "($builtin is built in, and not in /sys/module)" test -n "$builtin"
-try "what is built in is there" applies 0 "^unchanged load-module:$builtin" <<<"load-module $builtin"
+try "a built-in module counts as loaded" applies 0 "^unchanged load-module:$builtin" <<<"load-module $builtin"
 try "a module that the image does not have" applies 32 \
         "^failed load-module:efa: the kernel module efa cannot be loaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module efa not found in directory /lib/modules/$(uname -r)\"" <<<"load-module efa"
 try "one of an accelerator" applies 33 "^failed load-module:nvidia: .*; modinfo shows whether the image has it for this kernel" <<<"load-module nvidia"
@@ -57,7 +57,7 @@ wait $waiting; rc=$?
 try "the wait ends" is "$rc $(grep -c '^\(done\|unchanged\) await-devices' awaited)" "0 1"
 try "a second time there is no wait" applies 0 "^unchanged await-devices" <<<"$awaits"
 try "devices that never come" applies 33 "^failed await-devices:/dev/infiniband/umad\*: 0 of 2 /dev/infiniband/umad\* exist; .*lsmod and dmesg" <<<"await-devices /dev/infiniband/umad* number=2 deadline=4s"
-try "also where that is a warning" applies 0 "^warning devices-missing: 0 of 2" <<<"await-devices /dev/infiniband/umad* number=2 deadline=4s lenient=yes"
+try "missing devices can be a warning" applies 0 "^warning devices-missing: 0 of 2" <<<"await-devices /dev/infiniband/umad* number=2 deadline=4s lenient=yes"
 
 # ---- settings ----
 settings="set-sysctl vm.max_map_count with=262145
@@ -77,7 +77,7 @@ try "one that can only be written" applies 0 "^done set-sysctl:vm.compact_memory
 try "one that is not there" applies 40 "^failed set-sysctl:vm.max_map_cuont: this kernel has no such setting .*did you mean max_map_count\?" <<<"set-sysctl vm.max_map_cuont with=1"
 try "a value that the kernel refuses" applies 40 "^failed set-sysctl:vm.overcommit_memory: the kernel rejects \"7\" \(Invalid argument\); correct it in spec.instance.sysctl" \
         <<<"set-sysctl vm.overcommit_memory with=7"
-try "one that nobody can change" applies 40 "^failed set-sysctl:kernel.ostype: /proc/sys/kernel/ostype cannot be written \(Permission denied\)" <<<"set-sysctl kernel.ostype with=Minix"
+try "a setting that cannot change is an error" applies 40 "^failed set-sysctl:kernel.ostype: /proc/sys/kernel/ostype cannot be written \(Permission denied\)" <<<"set-sysctl kernel.ostype with=Minix"
 try "one that the kernel takes and does not make" applies 40 "^failed set-sysctl:kernel.hostname: the kernel accepted \"a{60}" <<<"set-sysctl kernel.hostname with=$(printf 'a%.0s' {1..80})"
 
 # Some kernel settings need a capability each; of these NET_ADMIN, SYS_RESOURCE and SYS_ADMIN.
@@ -85,6 +85,6 @@ tool=(as_devices); modprobe -r mlx5_ib mlx5_core; echo 0 >/proc/sys/net/ipv4/ip_
 try "modules are loaded by the unit" applies 0 "^done load-module:mlx5_ib" <<<"load-module mlx5_ib deadline=60s"
 try "settings are made by it" applies 0 "^done set-sysctl:net.ipv4.ip_forward" "^done set-sysctl:user.max_user_namespaces" "^done set-sysctl:kernel.dmesg_restrict" \
         <<<$'set-sysctl net.ipv4.ip_forward with=1\nset-sysctl user.max_user_namespaces with=4242\nset-sysctl kernel.dmesg_restrict with=0'
-try "what it may not is said to be that" applies 40 "^failed set-sysctl:vm.mmap_min_addr: .*Operation not permitted.*; this process lacks a privilege of root: see SystemCallFilter= and CapabilityBoundingSet=" \
+try "the error names the missing privilege of root" applies 40 "^failed set-sysctl:vm.mmap_min_addr: .*Operation not permitted.*; this process lacks a privilege of root: see SystemCallFilter= and CapabilityBoundingSet=" \
         <<<"set-sysctl vm.mmap_min_addr with=131072"
 finish

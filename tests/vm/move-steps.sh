@@ -86,7 +86,7 @@ for type in xfs ext4; do
         # The run was killed before the label was there: mode and owner come first.
         try "$type: (a run that ends before it is finished)" sh -c "$(printf '%s' "mkfs.$type -q ${force[$type]} /dev/${disk[0]} && mount -i /dev/${disk[0]} $M && chown 7:8 $M && chmod 2751 $M")"
         exec 9<$M; id=$(findmnt -n -o ID $M)
-        try "$type: is finished, also while somebody uses it" applies 0 "^done mount:$M" < <(mount_line "state=repair $D0")
+        try "$type: the repair finishes while a process uses the files" applies 0 "^done mount:$M" < <(mount_line "state=repair $D0")
         try "$type: in its place" is "$(findmnt -n -o ID $M)" "$id"
         try "$type: and is finished then" applies 0 "^unchanged mount:$M" < <(mount_line "state=repair $D0")
         exec 9<&-
@@ -106,7 +106,7 @@ for type in xfs ext4; do
         try "$type: and is shared" shows /var/lib/containerd PROPAGATION shared
         try "$type: pods' logs have a place" is "$(attributes $M/pods)" "755 0 0"
         try "$type: nothing else is there" is "$(names $M)" "containerd kubelet pods"
-        try "$type: kubelet's capacity is the disk's" is "$(stat -f -c '%b %S' /var/lib/kubelet)" "$(stat -f -c '%b %S' $M)"
+        try "$type: kubelet finds the capacity of the disk" is "$(stat -f -c '%b %S' /var/lib/kubelet)" "$(stat -f -c '%b %S' $M)"
         try "$type: a second run changes nothing" applies 0 "^unchanged move-files:$M" "^unchanged bind:/var/lib/kubelet" "^unchanged bind:/var/lib/containerd" < <(move_line; binds)
         mkdir -p root && mount --bind / root
         try "$type: no original stays behind" is "$(names root/var/lib/containerd root/var/lib/kubelet)" ""
@@ -130,7 +130,7 @@ for type in xfs ext4; do
 
         # ---- not as planned ----
         try "$type: another UUID is refused" refuses "carries $type file system \"kubernetes\" with the UUID $U instead of 99999999" < <(mount_line "uuid=99999999-2222-4333-8444-555555555555 $D0")
-        try "$type: but not where nobody could know it" applies 0 "^done mount:$M" < <(mount_line "uuid=99999999-2222-4333-8444-555555555555 ${D0/deadline/state=assemble deadline}")
+        try "$type: a mount with another id succeeds where the plan could not know it" applies 0 "^done mount:$M" < <(mount_line "uuid=99999999-2222-4333-8444-555555555555 ${D0/deadline/state=assemble deadline}")
         umount $M
         blockdev --setro "/dev/${disk[0]}"
         try "$type: a disk that cannot be written is not mounted" refuses "${disk[0]} \($type\) cannot be mounted on $M: .*write-protected" < <(mount_line "uuid=$U $D0")

@@ -70,14 +70,14 @@ try "with a name that is local to every host" is "$(member "${disk[0]}" NAME)" a
 try "by which udev knows it" is "$(basename "$(readlink -f $R)")" "$(array "${disk[0]}")"
 try "the file system is the planned one, and not finished" is "$(content TYPE md/kubernetes) $(content LABEL md/kubernetes) $(content UUID md/kubernetes)" "xfs nodestrap-mk $U"
 try "XFS follows the stripes" is "$(xfs_db -r -c 'sb 0' -c 'p unit width' $R | xargs)" "unit = 64 width = 192"
-try "what is so already is left" applies 0 "^unchanged create-raid:$R" "^unchanged make-filesystem:$R" < <(raid raid0 keep "$D3"; fs xfs keep "$D3")
+try "a finished array and file system stay as they are" applies 0 "^unchanged create-raid:$R" "^unchanged make-filesystem:$R" < <(raid raid0 keep "$D3"; fs xfs keep "$D3")
 try "disks that an array holds are not made an array again" refuses "^failed create-raid:$R: ${disk[0]} \(${serial[0]}\) is held by md" < <(raid raid0 make "$D3")
 
 # ---- a file system that may be there ----
-try "one whose making was cut off is made anew" applies 0 "^done make-filesystem:$R" < <(fs xfs remake "$D3")
+try "nodestrap makes a file system again if its making was cut off" applies 0 "^done make-filesystem:$R" < <(fs xfs remake "$D3")
 xfs_admin -L kubernetes "$R" >/dev/null; udevadm settle
-try "a finished one is never made anew" refuses "^failed make-filesystem:$R: md[0-9]+ carries xfs file system \"kubernetes\"" < <(fs ext4 make "$D3")
-try "nor by a plan that saw another" refuses "xfs file system \"kubernetes\", which the plan does not expect" < <(fs ext4 remake "$D3")
+try "nodestrap never makes a finished file system again" refuses "^failed make-filesystem:$R: md[0-9]+ carries xfs file system \"kubernetes\"" < <(fs ext4 make "$D3")
+try "nodestrap refuses a file system that the plan does not expect" refuses "xfs file system \"kubernetes\", which the plan does not expect" < <(fs ext4 remake "$D3")
 try "where it could not be seen, it is kept" applies 0 "^unchanged make-filesystem:$R" < <(fs ext4 assemble "$D3")
 try "of an array that is made of other disks" refuses "has the disks .* but needs .*${serial[3]}" < <(fs ext4 make "$D4")
 
@@ -96,7 +96,7 @@ udevadm settle
 try "it runs in the end" is "$(attribute array_state)" clean
 automatic no; stop_arrays
 try "an array of another identity is not assembled" refuses "carries member 0 of md array any:kubernetes" < <(raid raid0 assemble "$D3 array-uuid=00000000:00000000:00000000:00000000")
-try "nor is one whose disk is none of it" refuses "${disk[3]} \(${serial[3]}\) carries nothing" < <(raid raid0 assemble "$D4 array-uuid=$uuid")
+try "nodestrap refuses an array with a disk that is not a member" refuses "${disk[3]} \(${serial[3]}\) carries nothing" < <(raid raid0 assemble "$D4 array-uuid=$uuid")
 
 # ---- remake ----
 try "an array all of whose members are there is not remade" refuses "all members of the array of ${disk[0]} .* are back" < <(raid raid0 remake "$D3")
@@ -108,15 +108,15 @@ try "as another one" no is "$(member "${disk[0]}" UUID)" "$uuid"
 try "the old file system does not reappear in it" is "$(content TYPE md/kubernetes)" ""
 try "until there is a new one, each of its disks says that nothing on it is needed" is "$(marked 0 1 2)" 3
 try "so a new one can be made" applies 0 "^done make-filesystem:$R" < <(fs ext4 make "$D3")
-try "and then none says so" is "$(marked 0 1 2)" 0
-try "which is ext4 then, on the stripes" is "$(content TYPE md/kubernetes) $(content LABEL md/kubernetes) $(dumpe2fs -h $R 2>/dev/null | sed -n 's/^RAID str.*: *//p' | xargs)" "ext4 nodestrap-mk 64 192"
+try "no disk then has the mark of an unfinished array" is "$(marked 0 1 2)" 0
+try "the array then has ext4, aligned to the stripes" is "$(content TYPE md/kubernetes) $(content LABEL md/kubernetes) $(dumpe2fs -h $R 2>/dev/null | sed -n 's/^RAID str.*: *//p' | xargs)" "ext4 nodestrap-mk 64 192"
 stale 0 2
 try "with one member left" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3")
 blank; automatic no
 mdadm --quiet --create /dev/md/data --run --homehost=other --name=data --level=0 --raid-devices=2 "/dev/${disk[0]}" "/dev/${disk[1]}" 2>/dev/null
-try "an array of somebody else's that runs is not stopped" refuses "${disk[0]} \(${serial[0]}\) carries member 0 of md array other:data" < <(raid raid0 remake "$D3")
+try "nodestrap refuses to stop the running array of another owner" refuses "${disk[0]} \(${serial[0]}\) carries member 0 of md array other:data" < <(raid raid0 remake "$D3")
 stop_arrays; wipe 1
-try "nor are its remains wiped" refuses "${disk[0]} \(${serial[0]}\) carries member 0 of md array other:data" < <(raid raid0 remake "$D3")
+try "nodestrap refuses to wipe the remains of the array of another owner" refuses "${disk[0]} \(${serial[0]}\) carries member 0 of md array other:data" < <(raid raid0 remake "$D3")
 wipe 0
 mdadm --quiet --create /dev/md/kubernetes --run --homehost=other --name=kubernetes --level=0 --raid-devices=2 "/dev/${disk[0]}" "/dev/${disk[3]}" 2>/dev/null
 stop_arrays; automatic yes; locked mdadm --quiet --incremental "/dev/${disk[3]}"
@@ -125,13 +125,13 @@ try "a file system is made" applies 0 "^done make-filesystem:$R" < <(fs xfs make
 xfs_admin -L kubernetes "$R" >/dev/null; automatic no; stop_arrays
 for n in 0 1 2; do mdadm --quiet --zero-superblock "/dev/${disk[n]}"; done; automatic yes; udevadm settle
 try "no array is made of disks whose superblocks were zeroed by hand" refuses "${disk[0]} \(${serial[0]}\) carries data without a signature \(byte [0-9]+ is not zero\)" < <(raid raid0 make "$D3")
-try "nor a file system on one of them" refuses "carries data without a signature" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
+try "nodestrap refuses a file system on a disk with unknown data" refuses "carries data without a signature" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
 blank
 D1=$(disks 0)
 try "an array of one disk, as nodeadm makes it" applies 0 "^done create-raid:$R" < <(raid raid0 make "$D1")
 uuid=$(member "${disk[0]}" UUID); automatic no; stop_arrays; automatic yes
 try "is assembled" applies 0 "^(done|unchanged) create-raid:$R" < <(raid raid0 assemble "$D1 array-uuid=$uuid")
-try "and is an array" array_holds "${disk[0]}"
+try "the disk is still a member of the array" array_holds "${disk[0]}"
 blank
 
 # ---- what changed since the plan was made ----
@@ -142,15 +142,15 @@ try "an EBS volume" refuses "$ebs \($ebs_serial\) is not an instance store but \
 try "an EBS volume for a file system" refuses "$ebs \($ebs_serial\) is not an instance store" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make disks=$ebs serials=$ebs_serial")
 mkfs.ext4 -q -F -L mine "/dev/${disk[1]}"
 try "a disk that carries a file system" refuses "${disk[1]} \(${serial[1]}\) carries ext4 file system \"mine\", which the plan does not expect" < <(raid raid0 make "$D3")
-try "also where remains are to be wiped" refuses "ext4 file system \"mine\"" < <(raid raid0 remake "$D3")
-try "also for a file system" refuses "ext4 file system \"mine\"" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 1)")
+try "nodestrap refuses a foreign file system, also where it may wipe remains" refuses "ext4 file system \"mine\"" < <(raid raid0 remake "$D3")
+try "nodestrap refuses to replace a foreign file system" refuses "ext4 file system \"mine\"" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 1)")
 wipe 1; mkswap "/dev/${disk[1]}" >/dev/null
 try "a disk that is swap space" refuses "carries swap" < <(raid raid0 make "$D3")
 wipe 1; udevadm settle
 python3 -c "import os,sys; os.open('/dev/${disk[1]}', os.O_RDONLY | os.O_EXCL); print('held', flush=True); sys.stdin.read()" < <(exec sleep inf) >held & holder=$!
 tail -f --pid=$holder held | grep -qm1 held
-try "a blank disk that somebody uses" refuses "${disk[1]} \(${serial[1]}\) is in use" < <(raid raid0 make "$D3")
-try "also for a file system" refuses "${disk[1]} \(${serial[1]}\) is in use" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 1)")
+try "nodestrap refuses an array on a blank disk in use" refuses "${disk[1]} \(${serial[1]}\) is in use" < <(raid raid0 make "$D3")
+try "nodestrap refuses a file system on a blank disk in use" refuses "${disk[1]} \(${serial[1]}\) is in use" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 1)")
 kill $holder; wait $holder 2>/dev/null
 printf 'label: dos\n,100M\n' | python3 -c "
 import os                                       # one partition of 100 MiB in an old-fashioned table
@@ -162,7 +162,7 @@ wipe 1; blockdev --rereadpt "/dev/${disk[1]}"; udevadm settle
 blockdev --setro "/dev/${disk[1]}"
 try "a disk that cannot be written" refuses "${disk[1]} \(${serial[1]}\) cannot be written: the kernel made it read-only" < <(raid raid0 make "$D3")
 blockdev --setrw "/dev/${disk[1]}"
-try "a step that nobody looked at the disks for" refuses "were not read" < <(raid raid0 unknown "$D3")
+try "nodestrap refuses a step for disks that it has not read" refuses "were not read" < <(raid raid0 unknown "$D3")
 
 # ---- programs ----
 mkdir empty failing
@@ -183,16 +183,16 @@ try "data without a signature" refuses "${disk[1]} \(${serial[1]}\) carries data
 wipe 1
 try "four file systems at the same time" applies 0 "^done make-filesystem:${serial[0]}" "^done make-filesystem:${serial[3]}" <<<"$each"
 for n in 0 1 2 3; do try "disk $n has its own" is "$(content TYPE "${disk[n]}") $(content LABEL "${disk[n]}") $(content UUID "${disk[n]}")" "xfs nodestrap-mk ${U%?}$n"; done
-try "and once more, for they are not finished" applies 0 "^done make-filesystem:${serial[2]}" <<<"$each"
+try "nodestrap makes an unfinished file system again" applies 0 "^done make-filesystem:${serial[2]}" <<<"$each"
 xfs_admin -L kubernetes "/dev/${disk[2]}" >/dev/null
-try "but for one" refuses "^failed make-filesystem:${serial[2]}: ${disk[2]} \(${serial[2]}\) carries xfs file system \"kubernetes\"" < <(sed -n 3p <<<"$each")
+try "nodestrap refuses the finished file system" refuses "^failed make-filesystem:${serial[2]}: ${disk[2]} \(${serial[2]}\) carries xfs file system \"kubernetes\"" < <(sed -n 3p <<<"$each")
 blank
 
 # ---- RAID10 ----
 try "a RAID10" applies 0 "^done create-raid:$R" "^done make-filesystem:$R" < <(raid raid10 make "$D4"; fs ext4 make "$D4" "after=create-raid:$R")
 try "of all disks" array_holds "${disk[@]}"
 try "with a bitmap of large regions" is "$(attribute level) $(attribute chunk_size) $(attribute bitmap/location) $(attribute bitmap/chunksize)" "raid10 262144 +8 536870912"
-try "whose copies nobody makes the same" is "$(attribute sync_action) $(attribute resync_start)" "idle none"
+try "the copies of RAID10 are not synchronized" is "$(attribute sync_action) $(attribute resync_start)" "idle none"
 uuid=$(member "${disk[0]}" UUID); A="$D4 array-uuid=$uuid"
 quiet "${disk[@]}"
 try "a member that it has is not wiped" refuses "${disk[1]} \(${serial[1]}\) is held by md" < <(raid raid10 repair "$A" "blank=${disk[1]}")
