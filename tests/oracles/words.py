@@ -13,11 +13,14 @@ with a line of output; UPDATE=1 then lowers the numbers of the table. You raise 
           messages  the other string literals of src/
           manual    debian/*.[1-8]
           comments  of C in src/ and tests/, of shell in tests/
+          names     of tests: what TAP prints behind "ok 1 - "
   forms   subject     a sentence, but not a question, that begins with Who, What, Whether or Whoever
-          is-no       "is no", but for "is no longer"
+          is-no       "is no", but for "there is no" and "is no longer"
           anew, all-the-same
           somebody    or nobody, or whoever
           possessive  's behind one of NAMES. A company may have it.
+          told        is told, is said, is asked: by which actor?
+          fragment    in names only: one that goes on from the name before it (which, and, but, nor, also)
           long        a sentence of more than 25 words; `code` counts as one
 """
 import bisect, collections, csv, glob, hashlib, os, re, sys
@@ -30,24 +33,28 @@ NAMES = ("nodestrap nodeadm systemd systemd-networkd networkd udev kubelet conta
          "GPU NVSwitch driver daemon program library libcurl jansson glibc gcc clang QEMU bash make machine instance node cluster image unit").split()
 FORMS = {
     "subject": None,
-    "is-no": re.compile(r"\bis\s+no\b(?!\s+longer\b)", re.I),
+    "is-no": re.compile(r"(?<!\bthere )\bis\s+no\b(?!\s+longer\b)", re.I),
     "anew": re.compile(r"\banew\b", re.I),
     "all-the-same": re.compile(r"\ball\s+the\s+same\b", re.I),
     "somebody": re.compile(r"\b(?:somebody|nobody|whoever)\b", re.I),
     "possessive": re.compile(r"(?<![\w-])(?:%s)`?['\u2019]s\b" % "|".join(NAMES), re.I),
+    "told": re.compile(r"\b(?:is|are|was|were)\s+(?:told|said|asked)\b", re.I),
+    "fragment": None,
     "long": None,
 }
+FRAGMENT = re.compile(r"[\W_]*(?:which|and|but|nor|also|so (?:is|are|does|do))\b", re.I)
 SUBJECT = re.compile(r"[\W_]*(?:Who|What|Whether|Whoever)\s+\S+\s+\S")
 END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)[.!?]['\")\]]*(?=\s|$)")
 # Sentence and the forms that it has, for check_itself().
 KNOWN = [
     ("Who builds images installs the package.", "subject"), ("What EC2 says counts.", "subject"), ("Whether it runs is not known.", "subject"),
     ("What does init do here?", ""), ("It says what EC2 said. Who asks, waits.", "subject"), ("This is what they want.", ""),
-    ("A disk is no file.", "is-no"), ("It is no longer there, and is not a file.", ""), ("It is\nno file.", "is-no"),
+    ("A disk is no file.", "is-no"), ("It is no longer there, and is not a file.", ""), ("If there is no file, it ends.", ""), ("It is\nno file.", "is-no"),
     ("Then it starts anew.", "anew"), ("The news renews it.", ""), ("It runs all the same.", "all-the-same"), ("It runs anyway.", ""),
     ("Nobody and somebody wait.", "somebody somebody"), ("Give it to whoever waits.", "somebody"), ("Any body of text.", ""),
     ("The kubelet's flag and `nodeadm`'s.", "possessive possessive"), ("systemd's own.", "possessive"), ("NVIDIA's stack, the reader's eye.", ""),
-    ("It's the kubelet flag.", ""), (" ".join(["word"] * 25) + ".", ""), (" ".join(["word"] * 26) + ".", "long"),
+    ("It's the kubelet flag.", ""), ("The caller is told of it.", "told"), ("It tells the caller.", ""), ("Which it says.", "fragment"), ("and not twice", "fragment"), ("Android.", ""),
+    (" ".join(["word"] * 25) + ".", ""), (" ".join(["word"] * 26) + ".", "long"),
     (" ".join(["word"] * 20) + ". " + " ".join(["word"] * 20) + ".", ""), (" ".join(["word"] * 24) + " `make test T=a b`.", ""),
     (" ".join(["word"] * 20) + ", e.g. " + " ".join(["word"] * 6) + ".", "long"),
 ]
@@ -68,6 +75,7 @@ def found(pieces, small=False):
         start = sentence.strip()
         start = start[:1].upper() + start[1:] if small else start
         hits = [(at, "subject")] if SUBJECT.match(start) and not start.endswith("?") else []
+        hits += [(at, "fragment")] if FRAGMENT.match(start) else []
         hits += [(end - len(sentence) + m.start(), form) for form, pattern in FORMS.items() if pattern for m in pattern.finditer(sentence)]
         if sum(1 for w in sentence.split() if re.search(r"\w", w)) > LONGEST:
             hits.append((at, "long"))
@@ -186,6 +194,18 @@ def shell_comments(text):
     return paragraphs(lines)
 
 
+NAME = re.compile(r"""\b(?:(?:ok|try|is|same)\s+|(?:ok|same|result)\([^'"\n]*)(?:'([^'\n]*)'|"((?:[^"\\\n]|\\.)*)")|^TEST\((\w+)\)""")
+
+
+def test_names(text):
+    """A name of a test is a paragraph: the first string of a call that prints one; an identifier in C."""
+    for number, line in enumerate(text.split("\n"), 1):
+        for m in NAME.finditer(line):
+            name = m[1] or m[2] or (m[3] or "").replace("_", " ")
+            if " " in name and "$(" not in name:
+                yield [(number, name)]
+
+
 def areas():
     """(area, file, paragraph, whether sentences begin small)"""
     files = sorted(glob.glob("src/**/*.[ch]", recursive=True) + glob.glob("tests/**/*.[ch]", recursive=True))
@@ -203,6 +223,8 @@ def areas():
                 script = name.endswith(".sh") or re.match(rb"#!.*/(ba)?sh\b", f.read(80))
             if script:
                 yield from (("comments", name, p, False) for p in shell_comments(read(name)))
+            if script or name.endswith((".py", ".c")):
+                yield from (("names", name, p, True) for p in test_names(read(name)))
     for name in filter(os.path.exists, ("README.md", "tests/README.md", "src/README.md")):
         yield from (("readme", name, p, False) for p in markdown(read(name)))
     for name in sorted(glob.glob("debian/*.[1-8]")):
@@ -277,7 +299,7 @@ def main():
         for name, line, sentence in sorted(places[sys.argv[2], sys.argv[3]]):
             print("%s:%d: %s" % (name, line, sentence))
         return 0
-    kinds = [(a, f) for a in ("readme", "help", "messages", "manual", "comments") for f in FORMS]
+    kinds = [(a, f) for a in ("readme", "help", "messages", "manual", "comments", "names") for f in FORMS if f != "fragment" or a == "names"]
     with open(TABLE, encoding="ascii", newline="") as f:
         allowed = {(row["area"], row["form"]): int(row["number"]) for row in csv.DictReader(f)}
     if os.environ.get("UPDATE"):
