@@ -18,7 +18,7 @@ lacks() { nodestrap wait --timeout 20s 2>out/wait; is $? 60 && grep -E "$1" out/
 metric() { grep -E "^nodestrap_devices\{.*resource=\"hugepages-2Mi\".*\} " /run/nodestrap/joined.prom | sort; }
 try "the Node is Ready" node_ready
 try "kubelet offers the huge pages" within 60 allocatable 128Mi
-try "nodestrap-joined ends well" joins
+try "nodestrap-joined succeeds" joins
 try "the Node says NodestrapReady" within 60 has "True NodestrapDone"
 try "metrics have both numbers" is "$(metric | sed 's/.*kind="\([a-z]*\)".* /\1 /' | xargs)" "allocatable 134217728 expected 134217728"
 
@@ -28,7 +28,7 @@ try "kubelet offers fewer huge pages" within 120 allocatable 64Mi
 try "a wait says so, with both numbers" lacks 'failed \(60 EDEVICES\) at join: .* is Ready, but pods can get 64 ?Mi?B? of 128'
 tail -1 out/wait | sed 's/^/# /'
 try "the Node says that, too" within 60 has "False EDEVICES"
-try "kubelet goes on" is "$(property kubelet ActiveState)" active
+try "kubelet continues" is "$(property kubelet ActiveState)" active
 # shellcheck disable=SC2046 # sources are words
 try "the pages come back" nodestrap init --skip config $(sources)
 systemctl restart kubelet

@@ -40,23 +40,23 @@ lacks="Not yet (EDEVICES): Node $NODE of cluster training is Ready, but"
 
 register >/dev/null; counted gpus "$eight"
 begin gpus --for devices --timeout 2m
-try "no plugin yet" told gpus "$lacks pods can get 0 of 8 nvidia.com/gpu: no device plugin or DRA driver has registered them"
+try "wait says that no plugin has registered" told gpus "$lacks pods can get 0 of 8 nvidia.com/gpu: no device plugin or DRA driver has registered them"
 offers nvidia.com/gpu 7
-try "seven of eight" within gpus "$lacks pods can get 7 of 8 nvidia.com/gpu: the device plugin has registered no more"
+try "wait says that one of eight devices is missing" within gpus "$lacks pods can get 7 of 8 nvidia.com/gpu: the device plugin has registered no more"
 offers nvidia.com/gpu 0 8
 try "a plugin that has registered and ended" within gpus "$lacks pods can get 0 of 8 nvidia.com/gpu: the device plugin has ended, or finds the others unhealthy; see the log of its pod"
 offers nvidia.com/gpu 8
 try "a late plugin: the EFA devices come next" within gpus "$lacks pods can get 0 of 2 vpc.amazonaws.com/efa"
 publishes 8
-try "two publishers" within gpus "$lacks a device plugin offers 8 of nvidia.com/gpu and a DRA driver 8, so two pods may get the same device. Remove the plugin or the driver from this node"
+try "wait warns of two publishers of one device" within gpus "$lacks a device plugin offers 8 of nvidia.com/gpu and a DRA driver 8, so two pods may get the same device. Remove the plugin or the driver from this node"
 unpublish; again() { local i; for ((i = 0; i < 20; i++)); do [ "$(grep -cF -- "$2" "$1/err")" -lt 2 ] || return 0; sleep 0.1; done; cat "$1/err"; return 1; }
-try "one of them is removed" again gpus "$lacks pods can get 0 of 2 vpc.amazonaws.com/efa"
+try "wait goes on to the next device after one publisher is gone" again gpus "$lacks pods can get 0 of 2 vpc.amazonaws.com/efa"
 kubectl delete node $NODE >/dev/null
 try "the Node is deleted" within gpus "Not yet (ENOTREGISTERED): Node $NODE of cluster training was registered and then deleted"
 register >/dev/null; offers nvidia.com/gpu 8
 begun=${EPOCHREALTIME/./}; offers vpc.amazonaws.com/efa 2
 end gpus; took=$((${EPOCHREALTIME/./} - begun))
-try "all are there: the wait ends well" ended_with gpus 0
+try "wait succeeds when all devices are there" ended_with gpus 0
 try "within two seconds ($((took / 1000)) ms, kubectl included)" [ $took -le 2000000 ]
 try "the last line of wait says so" grep -F "nodestrap: ok: Node $NODE of cluster training is ready with all devices: registered " gpus/err
 try "metrics have both numbers" eval 'metric gpus nvidia.com/gpu expected 8 && metric gpus nvidia.com/gpu allocatable 8 && metric gpus vpc.amazonaws.com/efa allocatable 2'
@@ -64,11 +64,11 @@ try "metrics have both numbers" eval 'metric gpus nvidia.com/gpu expected 8 && m
 # ---- DRA alone ----
 kubectl delete node $NODE >/dev/null; register >/dev/null; counted dra '{"counted": 8}'
 begin dra --for devices --timeout 2m
-try "nothing yet" told dra "$lacks pods can get 0 of 8 nvidia.com/gpu"
+try "wait says that the DRA driver offers nothing yet" told dra "$lacks pods can get 0 of 8 nvidia.com/gpu"
 publishes 8 1
 try "a slice whose device has a taint, with the rights of the node" within dra "$lacks pods can get 7 of 8 nvidia.com/gpu: the DRA driver offers no more without a taint"
 unpublish; publishes 8
-end dra; try "all are there" ended_with dra 0
+end dra; try "wait succeeds with all devices of the DRA driver" ended_with dra 0
 try "other nodes are not its business" no as_node get resourceslices
 try "the node may list only its own resource slices" as_node get resourceslices --field-selector "spec.nodeName=$NODE"
 unpublish
@@ -76,9 +76,9 @@ unpublish
 # ---- what the NodeConfig expects, without --for ----
 counted gpus "$eight"; offers nvidia.com/gpu 8; offers vpc.amazonaws.com/efa 1
 begin gpus --timeout 4s
-end gpus; try "expectDevices: a deadline" ended_with gpus 60
+end gpus; try "wait fails at the deadline of expectDevices" ended_with gpus 60
 try "its last line has the code, the sentence and a command" grep -F "nodestrap: failed (60 EDEVICES) at join: Node $NODE of cluster training is Ready, but pods can get 1 of 2 vpc.amazonaws.com/efa: the device plugin has registered no more; kubectl get pods -A -o wide --field-selector spec.nodeName=$NODE (" gpus/err
-try "status says so" sh -c "'$NODESTRAP' status --root gpus | grep -F 'DEVICES MISSING (60 EDEVICES)'"
+try "status says that devices are missing" sh -c "'$NODESTRAP' status --root gpus | grep -F 'DEVICES MISSING (60 EDEVICES)'"
 condition() { kubectl get node $NODE -o "jsonpath={.status.conditions[?(@.type=='NodestrapReady')]['status', 'reason', 'message']}"; }
 send() { timeout 100 "$NODESTRAP" send-events --root gpus 2>sent; }
 try "the condition is sent" send
@@ -94,17 +94,17 @@ try "a wait for Ready alone leaves that" eval 'send; grep -F "True NodestrapDone
 counted mig '{"counted": 2, "migDevices": 7, "gpus": [{"index": 0, "address": "a", "mig": true}, {"index": 1, "address": "b", "mig": false}]}' ', "hugepages": [{"size": 2097152, "requested": 512, "got": 512, "node": -1}]'
 kubectl delete node $NODE >/dev/null; register >/dev/null; offers nvidia.com/mig-1g.10gb 6; offers nvidia.com/gpu 1
 begin mig --for devices --timeout 1m
-try "one MIG device of seven is missing, beside a whole GPU" told mig "$lacks pods can get 7 of 8 nvidia.com/mig-*"
+try "wait says that one MIG device of seven is missing" told mig "$lacks pods can get 7 of 8 nvidia.com/mig-*"
 offers nvidia.com/mig-1g.10gb 7
-try "huge pages" within mig "$lacks pods can get 0 of 1Gi hugepages-2Mi: kubelet counts them when it starts; run systemctl restart kubelet"
+try "wait says that kubelet must count huge pages again" within mig "$lacks pods can get 0 of 1Gi hugepages-2Mi: kubelet counts them when it starts; run systemctl restart kubelet"
 offers hugepages-2Mi 1Gi
-end mig; try "all are there" ended_with mig 0
+end mig; try "wait succeeds with all MIG devices" ended_with mig 0
 
 # ---- what does not go ----
 machine unknown; begin unknown --for devices --timeout 1m
 try "no report of init" told unknown "$lacks no readable report of init says how many devices the node has"
 counted unknown '{"counted": 1}'
-end unknown; try "one that is written later counts" ended_with unknown 0
+end unknown; try "wait reads a report that init writes later" ended_with unknown 0
 counted none '{"counted": 0}'; begin none --for devices --timeout 1m
 end none; try "a machine without devices" ended_with none 0
 counted old '{"counted": 8}'; front_says status=404; begin old --for devices --timeout 4s; end old; front_says pass
@@ -113,6 +113,6 @@ kubectl create clusterrole see-nodes --verb=get,list,watch --resource=nodes >/de
 kubectl create clusterrolebinding see-nodes --clusterrole=see-nodes --group=viewers >/dev/null
 authenticator_stop; authenticator_start mapped somebody viewers; now=$EPOCHSECONDS; while [ "$EPOCHSECONDS" = "$now" ]; do sleep 0.02; done
 counted blind '{"counted": 8}'; begin blind --for devices --timeout 1m; end blind
-try "without the right to see ResourceSlices the Node counts" ended_with blind 0
-try "with one warning" is "$(grep -cF "The API server does not let this node see its ResourceSlices (403 Forbidden), so devices of a DRA driver do not count." blind/err)" 1
+try "wait uses the Node without the right to see ResourceSlices" ended_with blind 0
+try "wait warns once of the missing right" is "$(grep -cF "The API server does not let this node see its ResourceSlices (403 Forbidden), so devices of a DRA driver do not count." blind/err)" 1
 finish

@@ -84,7 +84,7 @@ try "kubelet whose log is JSON" refuses kubelet "${line}kubelet: kubelet refuses
 drop_in '"maxOpenFiles": -1}'
 try "a drop-in of the image" refuses kubelet "${line}kubelet: kubelet refuses it: .*[mM]axOpenFiles" '' 'maxPods: 50'
 drop_in '"maxPods": 5'
-try "one that is not JSON" refuses kubelet "${line}kubelet: kubelet refuses it: .*99-lab.conf" '' 'maxPods: 50'
+try "kubelet refuses a drop-in that is not JSON" refuses kubelet "${line}kubelet: kubelet refuses it: .*99-lab.conf" '' 'maxPods: 50'
 try "nothing is left of those that refuse" leaves_nothing
 rm /etc/kubernetes/kubelet/config.json.d/99-lab.conf
 imports=$'  containerd:\n    config: |\n      imports = ["/etc/containerd/conf.d/*.toml"]'
@@ -92,9 +92,9 @@ echo '[plugins' >/etc/containerd/conf.d/lab.toml
 try "a file of the image that is not TOML" refuses containerd "${line}containerd.config: containerd refuses it: .*toml" '' '' "$imports"
 printf '[plugins."io.containerd.cri.v1.images".registry.mirrors."docker.io"]\nendpoint = ["https://mirror.lab"]\n' >/etc/containerd/conf.d/lab.toml
 try "a mirror there, with which containerd stays and has no CRI" refuses containerd "${line}containerd.config: containerd refuses it: .*mirrors" '' '' "$imports"
-try "then kubelet is not blamed" is_said '^asked kubelet unknown'
+try "doctor then does not blame kubelet" is_said '^asked kubelet unknown'
 printf '[debug]\nformat = "json"\n' >/etc/containerd/conf.d/log.toml
-try "the same where its log is JSON" refuses containerd "${line}containerd.config: containerd refuses it: [^{]*mirrors" '' '' "$imports"
+try "doctor reads the refusal of containerd from a log in JSON" refuses containerd "${line}containerd.config: containerd refuses it: [^{]*mirrors" '' '' "$imports"
 try "nothing is left of half a containerd" leaves_nothing
 
 asks_where() { within=(unshare --mount bash -c "$1"$'\nexec "$@"' -); asks ''; within=(); }       # COMMANDS in a namespace of mounts
@@ -110,7 +110,7 @@ try "doctor leaves nothing of that behind" leaves_nothing
 asks '' & until pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done; pkill -KILL -x nodestrap; wait $!
 while pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done
 groups() { find /sys/fs/cgroup -name 'nodestrap-ask.*' | grep .; }
-try "one that is killed leaves its control groups" groups
+try "a killed doctor leaves its control groups" groups
 cp_is 'echo "cp: no space" >&2; exit 1'; asks ''
 try "a cp that fails" no_answer 'let it copy /etc: cp -a /etc/. exits with 1: cp: no space; correct'
 try "the next one removes them" no groups
@@ -136,6 +136,6 @@ try "a machine without kubelet" is_said 'kubelet is not in the PATH.*; install i
 touch /usr/local/bin/kubelet; mount --bind "$KUBE/kubelet" /usr/local/bin/kubelet
 
 usage() { "$NODESTRAP" doctor "$@" 2>err; [ $? = 2 ] && grep -e "$WORDS" err; }
-WORDS='without --root' try "another root has no daemons to be asked" usage --ask --root etc -c file://node.yaml
+WORDS='without --root' try "--ask is an error with another root" usage --ask --root etc -c file://node.yaml
 WORDS='-c FILE' try "--ask is an error beside a NodeConfig alone" usage --ask
 finish

@@ -26,7 +26,7 @@ END
 try "init failed, and nothing else" is "$(failed_units)" "nodestrap-devices.service nodestrap-run.service"
 try "the sender has nothing left to do" sender_rests
 try "the cluster has heard of both phases, as one Event" is "$(event NodestrapFailed '.count}{" "}{.items[*].involvedObject.name')" "2 $NODE"
-try "in the words of the last one" grep -E '^ESYSCTL at set-sysctl:net.ipv4.no_such_setting: .*; kubelet was not started' <(event NodestrapFailed .message)
+try "the Event has the words of the last failure" grep -E '^ESYSCTL at set-sysctl:net.ipv4.no_such_setting: .*; kubelet was not started' <(event NodestrapFailed .message)
 try "the Node does not exist" no host kubectl get node $NODE
 try "kubectl get events shows the failure anyway" grep -E "Warning +NodestrapFailed +node/$NODE" <(host kubectl get events)
 latency
@@ -35,7 +35,7 @@ rm /etc/eks/nodeadm.d/50-spec.yaml
 # shellcheck disable=SC2046 # sources are words
 try "an init by hand that ends well" nodestrap init --skip config $(sources)
 host kubectl wait --for=create --timeout=180s "node/$NODE" >out/created
-try "kubelet registers" host kubectl get node $NODE
+try "kubelet registers the Node" host kubectl get node $NODE
 told() { for _ in {1..600}; do [ -z "$(event NodestrapRecovered .type)" ] || return 0; sleep 0.1; done; return 1; }
 try "the cluster hears that, too" told
 host kubectl describe node $NODE >out/node.txt
@@ -56,7 +56,7 @@ try "the Node says so" becomes "False ESYSCTL"
 try "kubelet is still Ready, or becomes so" host kubectl wait --for=condition=Ready --timeout=240s "node/$NODE"
 rm /etc/eks/nodeadm.d/50-spec.yaml
 # shellcheck disable=SC2046
-try "mended again" nodestrap init --skip config $(sources)
+try "init succeeds after the repair" nodestrap init --skip config $(sources)
 try "the Node says that, too" becomes "True NodestrapDone"
 try "since the last change" no is "$(condition .lastTransitionTime)" "$since"
 host kubectl describe node $NODE | sed -n '/^Conditions:/,/^Addresses:/s/^/# /p'

@@ -28,9 +28,9 @@ front_says status=503
 try "a front that answers 503" answers 503
 front_says status=429,retry-after=3
 try "429" answers 429
-try "with the time to wait" grep -i '^retry-after: 3' head
+try "the answer has the time to wait" grep -i '^retry-after: 3' head
 front_says hang
-try "not at all" silent
+try "the front can be silent" silent
 front_says "close"
 try "or closes the connection" cut_off
 front_says pass

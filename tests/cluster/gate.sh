@@ -16,7 +16,7 @@ skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
 # ---- published schemas ----
 try "the CRDs of Karpenter" kubectl create -f "$SCHEMAS/nodepools.yaml" -f "$SCHEMAS/ec2nodeclasses.yaml"
 established() { kubectl wait --for=condition=Established --timeout=30s "crd/$1"; }
-try "are served" established nodepools.karpenter.sh
+try "the API server serves the CRDs of Karpenter" established nodepools.karpenter.sh
 try "both" established ec2nodeclasses.karpenter.k8s.aws
 creates() { kubectl create --validate=strict --dry-run=server -f "$1"; }
 refuses() {     # FILE SED WORD: with that change
@@ -29,8 +29,8 @@ try "Karpenter refuses another effect" refuses "$examples/karpenter.yml" '/start
 try "Karpenter refuses another field" refuses "$examples/karpenter.yml" 's/startupTaints/startTaints/' 'unknown field "spec.template.spec.startTaints"'
 if [ -s "$SCHEMAS/nodereadinessrules.yaml" ]; then
         try "the CRD of the node readiness controller" kubectl create -f "$SCHEMAS/nodereadinessrules.yaml"
-        try "is served" established nodereadinessrules.readiness.node.x-k8s.io
-        try "it takes readiness-rule.yml" created "$examples/readiness-rule.yml"
+        try "the API server serves the CRD of readiness rules" established nodereadinessrules.readiness.node.x-k8s.io
+        try "the API server takes readiness-rule.yml" created "$examples/readiness-rule.yml"
         try "the readiness rule refuses a taint of another domain" refuses "$examples/readiness-rule.yml" 's,readiness.k8s.io/nodestrap,example.com/nodestrap,' "taint key must start with 'readiness.k8s.io/'"
         try "the readiness rule refuses another mode" refuses "$examples/readiness-rule.yml" 's/enforcementMode: continuous/enforcementMode: always/' 'enforcementMode: Unsupported value'
         try "the readiness rule refuses another status" refuses "$examples/readiness-rule.yml" 's/requiredStatus: "True"/requiredStatus: "Ready"/' 'requiredStatus: Unsupported value'
@@ -90,7 +90,7 @@ if python3 -c 'import yaml' 2>/dev/null; then
         try "the user data of karpenter.yml is a NodeConfig" fits_in
 fi
 same_taint() { [ "$(grep -hE "key: $gate, effect: NoSchedule" "$examples"/{readiness-gate.userdata,readiness-rule.yml,karpenter.yml} | grep -o '{.*}' | sort -u | wc -l)" = 1 ] && [ "$(grep -lE "key: $gate, effect: NoSchedule" "$examples"/* | wc -l)" = 3 ]; }
-try "all three mean the same taint" same_taint
+try "all three files mean the same taint" same_taint
 
 # ---- the gate ----
 # The stand-in, by the user guide of the controller, for the mode continuous. A node of the selector loses the taint if all conditions are
@@ -133,29 +133,29 @@ gated() { kubectl get node $NODE -o 'jsonpath={range .spec.taints[*]}{.key}:{.ef
 stays() { sleep 1.5; gated; }
 within() { local end=$((SECONDS + 20)); until "$@"; do [ $SECONDS -lt $end ] || { kubectl get node $NODE -o yaml; return 1; }; sleep 0.1; done; }
 ready() { kubectl get node $NODE -o "jsonpath={.status.conditions[?(@.type=='NodestrapReady')].status}"; }
-try "the rule" kubectl create -f "$examples/readiness-rule.yml"
+try "the API server takes the rule" kubectl create -f "$examples/readiness-rule.yml"
 controller & controller=$!; trap 'kill $controller' EXIT
 try "a boot ends well" init
 try "the node registers" registers
-try "with the taint" gated
+try "the Node has the taint" gated
 untaint() { as_node taint node $NODE $gate- 2>&1 | grep -E "not allowed to modify taints|cannot (patch|update)" || { as_node taint node $NODE $gate-; return 1; }; }
 try "the node cannot take the taint away" untaint
 try "the controller keeps the taint before the cluster has the verdict" stays
 try "the wait tells it" nodestrap wait --root root --for registered --timeout 10s
-try "it is sent" send
+try "send-events sends the good verdict" send
 try "NodestrapReady is True" is "$(ready)" True
 try "the controller takes the taint away" within no gated
-try "the other stays" grep -q nvidia.com/gpu <(kubectl get node $NODE -o 'jsonpath={.spec.taints}')
+try "the other taint stays" grep -q nvidia.com/gpu <(kubectl get node $NODE -o 'jsonpath={.spec.taints}')
 echo nonsense >broken; rm root/proc/meminfo; cp broken root/proc/meminfo
 try "a later run fails" no init
-try "it is sent" send
+try "send-events sends the failure" send
 try "the controller sets the taint again" within gated
 rm root/proc/meminfo; cp meminfo root/proc/; rm -r root/run; mkdir -p root/run; cat /proc/sys/kernel/random/uuid >root/proc/sys/kernel/random/boot_id
 try "the next boot begins" init --skip run
-try "it is sent" send
+try "send-events sends the unknown verdict" send
 try "NodestrapReady is Unknown" is "$(ready)" Unknown
 try "so the taint stays" stays
 try "the boot ends well" init --skip config
-try "it is sent" send
+try "send-events sends the recovery" send
 try "the controller takes the taint away after the repair" within no gated
 finish

@@ -11,7 +11,7 @@
 who() { as_node auth whoami -o 'jsonpath={.status.userInfo.username} {.status.userInfo.groups}'; }
 try "the token of nodestrap is that of the node" is "$(who)" "system:node:$NODE [\"system:bootstrappers\",\"system:nodes\",\"system:authenticated\"]"
 try "the node registers" register
-try "under its name" kubectl get node $NODE
+try "the cluster has a Node of that name" kubectl get node $NODE
 another() { ! as_node create -f - <<<'{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "another"}}' 2>said && grep -F "is not allowed to modify node" said; }
 try "the node registers under no other name" another
 machine root

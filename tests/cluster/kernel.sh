@@ -45,7 +45,7 @@ ends_with() {   # PATTERN
 answers() { runs; ! grep -q 'validate service connection' log; }
 further='"command failed" err="failed to run Kubelet: failed to create kubelet: create user namespace manager: .*/etc/passwd'
 try "without swap a plan says nothing" is_silent ''
-try "a containerd answers" within 60 answers
+try "a containerd answers for kubelet" within 60 answers
 try "kubelet continues after the warning" ends_with "$further"
 echo '/dev/zram0 partition 1048572 0 100' >>kernel/swaps
 try "with swap a plan says that kubelet does not start" warns '' '"kubelet does not start with swap \(/dev/zram0, in /proc/swaps\)'

@@ -36,10 +36,10 @@ ready() { kubectl wait --for=create --timeout=60s "node/$NODE" && kubectl wait -
 ip address add 10.0.2.15/32 dev lo
 mkdir cni; echo '{"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "loopback"}]}' >cni/10-pods.conflist
 certificate node ca "/O=system:nodes/CN=system:node:$NODE"; kubeconfig node node.kubeconfig
-try "a machine" machine_starts
+try "the machine starts" machine_starts
 kubectl --kubeconfig node.kubeconfig config view --raw --flatten >root/kubelet.kubeconfig; kubectl config view --raw --flatten >root/driver.kubeconfig
 cp "$PLUGINS"/{device,dra}-plugin root/usr/bin/
-try "its boot" init 'nodeStatusUpdateFrequency: 1s'
+try "init succeeds" init 'nodeStatusUpdateFrequency: 1s'
 begins
 try "the Node is Ready" ready || { tail -5 log | cut -c1-400 | sed 's/^/# /'; finish; }
 
@@ -83,57 +83,57 @@ stop dies; died=$SECONDS
 
 # ---- a device plugin ----
 waits
-try "without a plugin kubelet writes nothing" has $gpu " "
+try "kubelet writes no device without a plugin" has $gpu " "
 try "so says the wait" says "pods can get 0 of 8 $gpu: no device plugin or DRA driver has registered them"
 numbers gpus "8 0"; plugin gpus --file /gpus
 try "8 of 8 healthy" writes $gpu "8 8"
-try "the wait: next are those of EFA" says "pods can get 0 of 32 $efa: no device plugin or DRA driver has registered them"
+try "wait goes on to the EFA devices" says "pods can get 0 of 32 $efa: no device plugin or DRA driver has registered them"
 numbers gpus "8 1"
 try "7 healthy of 8: the capacity stays" writes $gpu "8 7"
-try "the wait" says "pods can get 7 of 8 $gpu: the device plugin has ended, or finds the others unhealthy; see the log of its pod"
+try "wait says that the plugin dropped one device" says "pods can get 7 of 8 $gpu: the device plugin has ended, or finds the others unhealthy; see the log of its pod"
 numbers gpus "8 8"
 try "0 healthy of 8" writes $gpu "8 0"
-try "the wait" says "pods can get 0 of 8 $gpu: the device plugin has ended, or finds the others unhealthy; see the log of its pod"
+try "wait says that the plugin has ended" says "pods can get 0 of 8 $gpu: the device plugin has ended, or finds the others unhealthy; see the log of its pod"
 numbers gpus "7 0"
-try "7 of 7" writes $gpu "7 7"
-try "the wait" says "pods can get 7 of 8 $gpu: the device plugin has registered no more"
+try "kubelet writes the 7 devices of a new plugin" writes $gpu "7 7"
+try "wait says that the plugin registered only 7" says "pods can get 7 of 8 $gpu: the device plugin has registered no more"
 numbers gpus "0 0"
 try "a plugin with no device is not like none" writes $gpu "0 0"
-try "the wait" says "pods can get 0 of 8 $gpu: "
+try "wait says that pods get none of the devices" says "pods can get 0 of 8 $gpu: "
 stop gpus; plugin gpus --die 3s
 try "a plugin that registers" writes $gpu "8 8"
 try "the plugin dies: the capacity stays" writes $gpu "8 0"
-try "the wait" says "pods can get 0 of 8 $gpu: the device plugin has ended, or finds the others unhealthy; see the log of its pod"
+try "wait says that the plugin has died" says "pods can get 0 of 8 $gpu: the device plugin has ended, or finds the others unhealthy; see the log of its pod"
 stop gpus; plugin gpus --delay 3s
-try "one that comes late: nothing for now" no within 2 has $gpu "8 8"
+try "a late plugin has no devices at first" no within 2 has $gpu "8 8"
 try "the plugin gives all 8 GPUs in the end" writes $gpu "8 8"
-try "the wait: next are those of EFA" says "pods can get 0 of 32 $efa"
+try "wait goes on to the EFA devices" says "pods can get 0 of 32 $efa"
 plugin efa --resource $efa --devices 32
-try "EFA" writes $efa "32 32"
-try "the wait ends well" reached
+try "the EFA plugin registers 32 devices at once" writes $efa "32 32"
+try "wait succeeds" reached
 plugin mig --resource $mig --devices 7
-try "MIG" writes $mig "7 7"
+try "the MIG plugin registers 7 devices" writes $mig "7 7"
 stop mig
 
 # ---- two publishers ----
 numbers dra "8 0"; driver dra --file /dra
 try "a DRA driver publishes 8 GPUs" publishes gpu.nvidia.com "8 0"
-try "beside a device plugin: both stay" has $gpu "8 8"
+try "devices of the plugin stay beside a DRA driver" has $gpu "8 8"
 waits
-try "the wait" says "a device plugin offers 8 of $gpu and a DRA driver 8, "
+try "wait warns of a plugin and a DRA driver with 8 devices each" says "a device plugin offers 8 of $gpu and a DRA driver 8, "
 numbers dra "8 1"
-try "one has a taint" publishes gpu.nvidia.com "8 1"
-try "the wait" says "a device plugin offers 8 of $gpu and a DRA driver 7, "
+try "the DRA driver gives one device a taint" publishes gpu.nvidia.com "8 1"
+try "wait does not count the device with a taint" says "a device plugin offers 8 of $gpu and a DRA driver 7, "
 stop gpus
-try "the plugin goes" writes $gpu "8 0"
-try "the wait" says "pods can get 7 of 8 $gpu: the DRA driver offers no more without a taint"
+try "the devices of the plugin go" writes $gpu "8 0"
+try "wait says that one device has a taint" says "pods can get 7 of 8 $gpu: the DRA driver offers no more without a taint"
 numbers dra "7 0"
-try "one is missing" publishes gpu.nvidia.com "7 0"
+try "the DRA driver offers seven devices" publishes gpu.nvidia.com "7 0"
 numbers dra "8 0"
-try "all are there" publishes gpu.nvidia.com "8 0"
-try "the wait ends well" reached
+try "the DRA driver offers all devices" publishes gpu.nvidia.com "8 0"
+try "wait succeeds" reached
 try "slices of the driver that has died go" publishes dies.example "0 0"
-try "after half a minute" [ $((SECONDS - died)) -ge 29 ]
+try "kubelet takes the slices away after half a minute" [ $((SECONDS - died)) -ge 29 ]
 
 # ---- kubelet starts again, without another boot ----
 ends
@@ -142,13 +142,13 @@ begins
 try "a new one offers nothing of plugins that have not registered with it" writes $efa "0 0"
 try "the driver takes all slices away" published gpu.nvidia.com "0 0"
 waits
-try "the wait" says "pods can get 0 of 8 $gpu: "
+try "wait says that pods get no device" says "pods can get 0 of 8 $gpu: "
 plugin gpus
-try "a plugin registers" writes $gpu "8 8"
-try "others must do so again" has $efa "0 0"
-try "the wait" says "pods can get 0 of 32 $efa: "
+try "another plugin registers 8 devices" writes $gpu "8 8"
+try "a plugin that has not registered again offers nothing" has $efa "0 0"
+try "wait says that pods get no EFA device" says "pods can get 0 of 32 $efa: "
 stop efa; plugin efa --resource $efa --devices 32
-try "as this one does" writes $efa "32 32"
-try "the wait ends well" reached
+try "the EFA plugin registers 32 devices" writes $efa "32 32"
+try "wait succeeds" reached
 
 finish

@@ -28,10 +28,10 @@ for name in $ecr plain.test; do
 done
 printf '[plugins."io.containerd.grpc.v1.cri"]\nsandbox_image = "localhost/kubernetes/pause:latest"\nrestrict_oom_score_adj = true\n[plugins."io.containerd.grpc.v1.cri".registry]\nconfig_path = "%s/certs.d"\n' "$PWD" >containerd.more
 ip address add 10.0.2.15/32 dev lo
-try "a machine" machine_starts
+try "the machine starts" machine_starts
 python3 "$tests/boot/lib/archive.py" pause.tar localhost/kubernetes/pause:latest "$(command -v busybox)" sleep 100000
 on_node() { ctr -a "$PWD/root/run/containerd/containerd.sock" -n k8s.io "$@"; }
-try "its sandbox image" on_node images import pause.tar
+try "containerd imports the sandbox image" on_node images import pause.tar
 # The provider records each request. It has a login as long as /run/nodestrap/role is there.
 mkdir -p root/bin root/run/nodestrap; cp "$(command -v busybox)" root/bin/; : >root/run/nodestrap/role
 provider=root/etc/eks/image-credential-provider/ecr-credential-provider; rm -f $provider
@@ -48,10 +48,10 @@ kubectl --kubeconfig node.kubeconfig config view --raw --flatten >root/kubelet.k
 
 # ---- the images ----
 pre_pull() { unshare --mount bash -c 'mount --bind root/run /run && mount --bind root/etc /etc && exec "$0"' "$program" >pulled 2>&1 && cat pulled; }
-try "its boot" init "$settings"
+try "init succeeds" init "$settings"
 try "nodestrap-pre-pull, with what init has written" pre_pull
-try "pulls both images" grep -F "2 of 2 pulled" root/run/nodestrap/pre-pull.json || sed 's/^/# /' pulled
-try "with the login of the provider" is "$(cat root/run/nodestrap/asked)" '{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"'${private%:*}'"}'
+try "containerd pulls both images" grep -F "2 of 2 pulled" root/run/nodestrap/pre-pull.json || sed 's/^/# /' pulled
+try "the provider gets a request for the private image" is "$(cat root/run/nodestrap/asked)" '{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"'${private%:*}'"}'
 
 # ---- pods ----
 begins() { kubelet_begins --kubeconfig=/kubelet.kubeconfig --root-dir="$PWD/kubelet"; disown; }
@@ -80,36 +80,36 @@ waits() { kubectl get pod "$1" -o 'jsonpath={.status.containerStatuses[0].state.
 begins
 try "the Node is Ready" ready || kubelet_says
 try "a pod of the private image" pod private $private
-try "runs" runs private || kubelet_says
+try "the pod runs" runs private || kubelet_says
 try "its image is there already" told private Pulled "Container image \"$private\" already present on machine"
 try "kubelet asked neither registry nor provider" asked_nobody
 try "a pod of the public one" pod public $public
-try "runs" runs public
-try "without a pull, too" told public Pulled "already present on machine"
+try "the pod runs" runs public
+try "the public image needs no pull either" told public Pulled "already present on machine"
 try "the provider gets no request for an image that is there" asked_nobody
 
 try "control: a pod of an image as large that is not in the list" pod late $late
-try "runs later" runs late
+try "a pod of another private image runs" runs late
 try "kubelet has pulled that" told late Pulled "Successfully pulled image \"$late\""
-try "with the login" grep -F '"image":"'${late%:*}'"' root/run/nodestrap/asked
-try "from the registry" grep -E '^GET /v2/private/big/late/blobs/.* 200$' requests
+try "the provider gets a request for the other image" grep -F '"image":"'${late%:*}'"' root/run/nodestrap/asked
+try "kubelet pulls the other image from the registry" grep -E '^GET /v2/private/big/late/blobs/.* 200$' requests
 
 # ---- policies ---- A preloaded image is free for all pods; one that kubelet has pulled wants its login.
 rm root/run/nodestrap/role
-try "without a login, a pod of the preloaded image" pod free $private
-try "runs" runs free
+try "a pod of the preloaded image begins without a login" pod free $private
+try "the pod runs" runs free
 try "the provider gets no request" asked_nobody
 ends
-try "AlwaysVerify" init "$settings, imagePullCredentialsVerificationPolicy: AlwaysVerify"
+try "init succeeds with AlwaysVerify" init "$settings, imagePullCredentialsVerificationPolicy: AlwaysVerify"
 begins
 try "the Node is Ready" ready
-try "without a login, a pod of the preloaded image" pod denied $private
-try "does not run" within 60 waits denied
-try "because the registry wants one" told denied Failed "no basic auth credentials"
+try "a pod of the preloaded image begins without a login, under AlwaysVerify" pod denied $private
+try "that pod does not run" within 60 waits denied
+try "the registry wants a login for it" told denied Failed "no basic auth credentials"
 : >root/run/nodestrap/role
-try "with a login, another" pod allowed $private
-try "runs" runs allowed
-try "for kubelet has asked the registry" grep -E '^(GET|HEAD) /v2/private/big/training/manifests/.* 200$' requests
+try "a pod of the preloaded image begins with a login" pod allowed $private
+try "the pod runs" runs allowed
+try "kubelet has asked the registry for it" grep -E '^(GET|HEAD) /v2/private/big/training/manifests/.* 200$' requests
 ends
 on_node tasks ls -q | while read -r task; do on_node tasks kill -s KILL "$task"; done
 finish

@@ -42,15 +42,15 @@ meets() {
 # ---- a policy that denies the Node, at boot ----
 mark=0
 try "the boot is over, though the cluster takes no Node" active nodestrap-run
-try "kubelet hears why" says kubelet "no nodes here"
+try "kubelet logs the refusal" says kubelet "no nodes here"
 joined_failed() { is "$(property nodestrap-joined ActiveState) $(property nodestrap-joined ExecMainStatus)" "failed 60"; }
 try "nodestrap-joined fails by its deadline" within 120 joined_failed
 told() { is "$(event NodestrapNotJoined '.count}{" "}{.items[*].involvedObject.name')" "1 $NODE"; }
 try "its Event is in the cluster, by our units alone" within 60 told
-try "with the reason" grep -E "^ENOTREGISTERED at join: cluster training has no Node $NODE: kubelet has not registered it" <(event NodestrapNotJoined .message)
+try "the Event has the reason" grep -E "^ENOTREGISTERED at join: cluster training has no Node $NODE: kubelet has not registered it" <(event NodestrapNotJoined .message)
 event NodestrapNotJoined .message | sed 's/^/# /'
 try "no run has failed" is "$(event NodestrapFailed .count)" ""
-try "of a Node that does not exist, no condition waits" is "$(find /run/nodestrap/events -name '*.condition' | wc -l)" 0
+try "no condition waits for a Node that does not exist" is "$(find /run/nodestrap/events -name '*.condition' | wc -l)" 0
 
 # ---- other troubles before there is a Node ---- The front stands before what changes behind it.
 unwell=": the API server is overloaded or unhealthy; check the cluster health in the EKS console"
@@ -77,7 +77,7 @@ try "the Node is Ready" node_ready || kubelet_says
 echo "# kubelet was restarted $(property kubelet NRestarts) times"
 kubelet=$(pid)
 systemctl restart nodestrap-joined
-try "nodestrap-joined ends well" joins
+try "nodestrap-joined succeeds" joins
 try "the Node says NodestrapReady" within 60 has "True NodestrapDone"
 try "the Event has the code of the time before" grep ENOTREGISTERED <(event NodestrapNotJoined .message)
 
@@ -95,7 +95,7 @@ later() {
         try "$1: and the Event" within 60 is_told
         rm /etc/eks/nodeadm.d/50-spec.yaml
         # shellcheck disable=SC2046
-        try "$1: mended" nodestrap init --skip config $(sources)
+        try "$1: init succeeds after the repair" nodestrap init --skip config $(sources)
         try "$1: the Node says that, too" within 60 has "True NodestrapDone"
         failures=$((failures + 1))
 }
@@ -107,8 +107,8 @@ later 503 "host front_says status=503" "host front_says pass" "https://10\.0\.2\
 later 429 "host front_says status=429,retry-after=2" "host front_says pass" "https://10\.0\.2\.100:6443 answers HTTP 429 \(the front says no\)$unwell|$broke"
 later "a full etcd" "host etcd_fill" "host etcd_empty" ".*etcdserver: mvcc: database space exceeded.*"
 later "a slow webhook" slow quick ".*slow\.example\.com.*"
-try "after all of that the Node is Ready" node_ready || kubelet_says
-try "with the same kubelet" is "$(pid)" "$kubelet"
+try "the Node is Ready after all repairs" node_ready || kubelet_says
+try "kubelet has never restarted" is "$(pid)" "$kubelet"
 host kubectl describe node $NODE | sed -n '/^Events:/,$s/^/# /p'
 
 finish

@@ -32,7 +32,7 @@ runs_over() { systemctl start nodestrap-run; }  # waits for the job of the boot
 first() {
         try "the run phase ends well" runs_over
         try "a node with a taint is Ready" ready
-        try "with the verdict tainted" is "$(status verdict code)" "tainted ESYSCTL"
+        try "the verdict is tainted" is "$(status verdict code)" "tainted ESYSCTL"
         try "its Node has the taint" has_taint
         try "the Node has the label of the failure" is "$(field '{.metadata.labels.nodestrap/unhealthy}')" ESYSCTL
         try "kubelet was started once" is "$(property kubelet NRestarts)" 0
@@ -45,16 +45,16 @@ first() {
 second() {
         local advice
         try "the next boot fails again" no runs_over
-        try "with the code of what is wrong" is "$(status verdict code exit)" "failed ESYSCTL 40"
+        try "the verdict has the code of the failure" is "$(status verdict code exit)" "failed ESYSCTL 40"
         try "status says that the Node exists without the taint" grep -F "Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and a node cannot taint itself: kubelet stays down. " <<<"$(status text)"
         try "the cluster gets an Event with the commands" hears NodestrapFailed "; and the node cannot join with a taint: Node $NODE .*: kubelet stays down. Run kubectl taint node $NODE nodestrap/unhealthy=ESYSCTL:NoSchedule or kubectl delete node $NODE, .*; kubelet was not started"
-        try "kubelet does" is "$(property kubelet ActiveState) $(property kubelet ExecMainStartTimestampMonotonic)" "inactive 0"
+        try "kubelet stays down" is "$(property kubelet ActiveState) $(property kubelet ExecMainStartTimestampMonotonic)" "inactive 0"
         try "systemctl start kubelet does not start it either" no sh -c 'systemctl start kubelet; systemctl is-active kubelet'
         try "its Node is not Ready" host kubectl wait --for=condition=Ready=Unknown --timeout=180s "node/$NODE"
         advice=$(status text | grep -o 'kubectl taint node [^,]*:NoSchedule')
         # shellcheck disable=SC2086 # words
         try "the commands of the verdict work" host $advice
-        try "then a run by hand is not a failure" runs_over
+        try "a run by hand then succeeds" runs_over
         try "the node is Ready" ready
         try "the Node is still the same, with the taint" sh -c "[ '$(field '{.metadata.uid}')' = '$(cat out/uid)' ] && [ -n '$(has_taint)' ]"
         try "the verdict is that again" is "$(status verdict code)" "tainted ESYSCTL"
@@ -66,9 +66,9 @@ second() {
 }
 third() {
         try "when all is well the node is Ready" ready
-        try "with that verdict" is "$(status verdict code)" "ok OK"
+        try "the verdict is ok" is "$(status verdict code)" "ok OK"
         try "its Node is a new one" [ "$(field '{.metadata.uid}')" != "$(cat out/uid)" ]
-        try "without the taint" no has_taint
+        try "the Node has no taint" no has_taint
         try "the Node no longer has the label" is "$(field '{.metadata.labels.nodestrap/unhealthy}')" ""
         try "the cluster hears that it has passed" hears NodestrapRecovered '^ESYSCTL at set-sysctl:.* is resolved'
         try "the journal says that kubelet no longer registers the taint" in_journal 'node-was-tainted: kubelet no longer registers this node with nodestrap/unhealthy'

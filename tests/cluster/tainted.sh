@@ -69,7 +69,7 @@ try "without an API server kubelet stays down" unknown EAPIROUTE
 look 100 &
 api_start
 wait $!
-try "one that comes is waited for" goes_on '"exists": false'
+try "nodestrap waits for an API server that comes late" goes_on '"exists": false'
 authenticator_stop; authenticator_start unmapped
 look 30
 try "a role without a mapping is ENOTMAPPED" unknown ENOTMAPPED

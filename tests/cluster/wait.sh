@@ -51,8 +51,8 @@ try "certificates that are some days old" old_pki; stop front; front_start
 # ---- an API server that is not there, and comes ----
 begin late --timeout 2m
 try "an API server that is down: the load balancer cuts off" until_told late "Not yet (EAPIERROR): the connection to $API broke ("
-try "it comes" api_start
-try "that is noticed, and no Node found" until_told late "Not yet (ENOTREGISTERED): cluster training has no Node $NODE: kubelet has not registered it"
+try "the API server starts" api_start
+try "wait notices the API server and says that the Node is missing" until_told late "Not yet (ENOTREGISTERED): cluster training has no Node $NODE: kubelet has not registered it"
 try "the node registers" register
 end late
 try "wait succeeds" ended_with late 0
@@ -68,15 +68,15 @@ clock=-1h begin behind --timeout 40s
 clock=+1h begin ahead --timeout 40s
 clock=-15d begin far-behind --timeout 40s
 end absent name cluster ca behind ahead far-behind
-try "no Node" fails absent ENOTREGISTERED "cluster training has no Node $NODE: kubelet has not registered it"
-try "one request is enough for that" says absent '(1 request in '
+try "a missing Node is ENOTREGISTERED" fails absent ENOTREGISTERED "cluster training has no Node $NODE: kubelet has not registered it"
+try "one request is enough for a missing Node" says absent '(1 request in '
 try "the name of another Node is EFORBIDDEN" fails name EFORBIDDEN "the API server knows the role of this node, but does not let it see Node ip-10-0-2-99.us-west-2.compute.internal: 403 Forbidden (nodes \"ip-10-0-2-99"
-try "by whom the API server takes it for" says name "; the cluster takes this node for $NODE: kubelet must register with that name (--hostname-override, in /etc/eks/kubelet/environment)"
+try "the message has the name that the API server expects" says name "; the cluster takes this node for $NODE: kubelet must register with that name (--hostname-override, in /etc/eks/kubelet/environment)"
 try "a token for another cluster is a 401 like any" fails cluster ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster another probably lacks an access entry"
 try "the message also names a wrong name of the cluster" says cluster "the token may be for another cluster: another must be the name (spec.cluster.name) of the cluster at $API"
 try "the CA of another cluster" fails ca EAPICERT "10.0.2.100 shows a certificate that the cluster CA in /etc/kubernetes/pki/ca.crt has not signed ("
 try "a clock that is an hour behind" eval 'fails behind ECLOCK "the API server refuses the token of this node (401): the clock of this machine says 20" && an_hour behind'
-try "or ahead" eval 'fails ahead ECLOCK "the API server refuses the token of this node (401): the clock of this machine says 20" && an_hour ahead'
+try "a clock that is an hour ahead is ECLOCK" eval 'fails ahead ECLOCK "the API server refuses the token of this node (401): the clock of this machine says 20" && an_hour ahead'
 try "so far behind that the certificate is not valid yet" eval 'fails far-behind ECLOCK "the certificate of 10.0.2.100 is not valid yet by the clock of this machine" && says far-behind "ours is 15 days behind"'
 
 # ---- or not, or to another one ----
@@ -119,7 +119,7 @@ try "an etcd that is full: no Node can be made" full
 begin full --timeout 2m
 try "wait then only knows that the Node does not exist" until_told full "Not yet (ENOTREGISTERED): cluster training has no Node $NODE"
 etcd_empty >/dev/null
-try "it has room again" register
+try "the API server has room for the Node again" register
 end full
 try "wait succeeds without another request" eval 'ended_with full 0 && says full "(this check: 1 request, "'
 etcd_stop; begin lost --timeout 2m
@@ -145,7 +145,7 @@ try "wait says that the Node is registered" until_told node "Node $NODE is regis
 try "wait says what the Node lacks" until_told node "Not yet (ENOTREADY): Node $NODE is registered with cluster training, but not Ready: KubeletNotReady: container runtime network not ready: NetworkReady=false"
 try "an admin deletes the Node" kubectl delete node $NODE
 try "wait says that kubelet does not register it again" until_told node "Not yet (ENOTREGISTERED): Node $NODE of cluster training was registered and then deleted: kubelet registers it only when it starts; run systemctl restart kubelet"
-try "it is made again" register
+try "the Node is created again" register
 end node
 try "wait succeeds when the Node is Ready" ended_with node 0
 secrets='k8s-aws-v1|secret|session'

@@ -35,13 +35,13 @@ check_join() {
         try "the boot is over while the unit still waits" is "$(cat out/state) $(property nodestrap-joined ActiveState)" "running active"
         try "the run phase came first" before "$(property nodestrap-run ExecMainExitTimestampMonotonic)" "$(property nodestrap-joined ExecMainStartTimestampMonotonic)"
         try "kubelet registers its Node" nodestrap wait --for registered --timeout 180s || kubelet_says
-        try "one for more ends with its deadline" join_not_ready
+        try "wait fails at its deadline while the Node is not Ready" join_not_ready
         try "wait says what is missing" grep -E 'is registered with cluster training, but not Ready: KubeletNotReady: .*container runtime network not ready' out/not-ready
         try "wait names the pod that installs the network" grep -F 'which the pod aws-node installs' out/not-ready
         try "status tells as much" sh -c "nodestrap status | head -n 2 | grep -A 1 -F 'NOT JOINED (60 ENOTREADY):' | grep -F 'Node '"
 
         cp /vmtest/10-pods.conflist /etc/cni/net.d/     # a file that is moved there, containerd does not see
-        try "with a network the unit ends well" joins || kubelet_says
+        try "nodestrap-joined succeeds with a network" joins || kubelet_says
         try "the verdict is in the journal, with fields" sh -c "journalctl -b -o json NODESTRAP_STEP=join NODESTRAP_VERDICT=ok _SYSTEMD_UNIT=nodestrap-joined.service | grep -q NODESTRAP_SECONDS"
         try "status tells when it joined" sh -c "nodestrap status | grep -E '^joined: registered [0-9.]+ s, ready [0-9.]+ s after the kernel started'"
         try "its times lie where they must" join_times
@@ -49,13 +49,13 @@ check_join() {
         # one is enough; a busy API server may end a watch
         try "the unit watches, and does not ask again and again" python3 -c 'import json; n = json.load(open("/run/nodestrap/joined.json"))["requests"]; assert 1 <= n <= 3, n'
         # shellcheck disable=SC2016 # for the host
-        try "all tokens were taken" is "$(host eval 'grep -q "access granted" $CLUSTER/log/authenticator || echo none; grep "access denied" $CLUSTER/log/authenticator')" ""
+        try "the authenticator accepted all tokens" is "$(host eval 'grep -q "access granted" $CLUSTER/log/authenticator || echo none; grep "access denied" $CLUSTER/log/authenticator')" ""
 }
 # A kubelet that does not come back: what systemd knows of it is in the sentence, what it says itself is not.
 check_gone() {
         systemctl stop kubelet
         host kubectl delete node "$NODE" >/dev/null
-        try "without a Node" join_gone "(60 ENOTREGISTERED) at join: cluster training has no Node $NODE: kubelet has not registered it; kubelet.service is inactive (dead)"
+        try "wait fails if the Node is gone" join_gone "(60 ENOTREGISTERED) at join: cluster training has no Node $NODE: kubelet has not registered it; kubelet.service is inactive (dead)"
         try "the messages of kubelet are not among them" no grep -E '[IWEF][0-9]{4} [0-9:.]+ ' out/gone
 }
 
@@ -100,9 +100,9 @@ check_as_planned() {
         try "name, providerID, labels, taints and resources are the planned ones" as_planned
         try "the Node has the huge pages of the configuration" is "$(node_field '{.status.capacity.hugepages-2Mi} {.status.capacity.hugepages-1Gi}')" "128Mi 0"
         try "the most pods, too" is "$(node_field '{.status.allocatable.pods}')" 40
-        try "it is known by its instance" is "$(node_field '{.spec.providerID}')" aws:///us-west-2b/i-0f1e2d3c4b5a69788
+        try "the Node has the id of its instance" is "$(node_field '{.spec.providerID}')" aws:///us-west-2b/i-0f1e2d3c4b5a69788
         try "the Node has the addresses that kubelet found" is "$(node_field '{range .status.addresses[*]}{.type}={.address} {end}')" "InternalIP=10.0.2.15 Hostname=$NODE "
-        try "with that for the cloud controller" is "$(node_field '{.metadata.annotations.alpha\.kubernetes\.io/provided-node-ip}')" 10.0.2.15
+        try "the Node has the address for the cloud controller" is "$(node_field '{.metadata.annotations.alpha\.kubernetes\.io/provided-node-ip}')" 10.0.2.15
         try "its label is the user's" is "$(node_field '{.metadata.labels.team}')" blue
         try "the Node has the taint of the configuration" is "$(node_field '{.spec.taints[?(@.key=="team")].value}')" blue
         try "ephemeral storage is the array" is "$(($(node_field '{.status.capacity.ephemeral-storage}' | numfmt --from=auto) >> 20))" "$(($(stat -f -c '%b * %S' /mnt/k8s-disks/0) >> 20))"
@@ -133,9 +133,9 @@ check_settings() {
         local file; for file in admin.crt admin.key; do host eval "cat \$CLUSTER/pki/$file" >$file; done
         try "kubelet serves with a certificate that the cluster signed" is "$(within 60 kubelet healthz)" ok
         try "every planned setting is in effect" in_effect
-        try "statistics have containerd" within 90 containers
+        try "kubelet statistics have containerd" within 90 containers
         try "containerd runs in the slice that kubelet expects" runs_in /runtime.slice/containerd.service containerd
-        try "kubelet, too" runs_in /runtime.slice/kubelet.service kubelet
+        try "kubelet runs in its slice, too" runs_in /runtime.slice/kubelet.service kubelet
         try "kubelet complains of no setting" is "$(grep -E 'unknown field|lenient decoding|has been deprecated|(GA|deprecated) feature gate|unrecognized' out/kubelet | grep -v 'FLAG: ')" ''
         try "the log of kubelet has its flags" grep -q 'FLAG: --node-labels="team=blue"' out/kubelet
 }
@@ -165,7 +165,7 @@ check_pod() {   # NAME
         try "a pod can be made" within 60 pod "$1"
         try "a pod that asks for huge pages and ephemeral storage runs" pod_runs "$1" || kubelet_says
         log=$POD_LOGS/default_$1_$(pod_field "$1" '{.metadata.uid}')/writer/0.log
-        try "it has said that it has both" grep -E 'stdout F has both$' "$log"
+        try "the pod says that it has both" grep -E 'stdout F has both$' "$log"
         try "its log is on the array" on_array "$log"
         try "files of the pod are on the array" on_array "$KUBELET_ROOT/pods/$(pod_field "$1" '{.metadata.uid}')/volumes/kubernetes.io~empty-dir/scratch/file"
         try "data of containerd is on the array" on_array "$CONTAINERD_ROOT"
@@ -181,12 +181,12 @@ only_pause() { is "$(images)" localhost/kubernetes/pause:latest; }
 check_collection() { # POD: whose image is unused then, too
         local size available
         try "an image that nothing uses" ctr -n k8s.io images import /vmtest/unused.tar
-        try "there are three" is "$(images)" "localhost/kubernetes/pause:latest localhost/unused:latest localhost/work:latest"
+        try "the node has three images" is "$(images)" "localhost/kubernetes/pause:latest localhost/unused:latest localhost/work:latest"
         read -r size available < <(df -B1 --output=size,avail /mnt/k8s-disks/0 | tail -1)
         try "the array is nearly full" fallocate -l $((available - size / 20)) /mnt/k8s-disks/0/fill
         try "kubelet evicts the pod" host kubectl wait --for=jsonpath='{.status.reason}'=Evicted --timeout=180s "pod/$1"
-        try "it removes images, not the sandbox image" within 180 only_pause
-        try "it was kubelet who did" sh -c "[ \$(journalctl -b -u kubelet -o cat --no-pager | grep -c 'Removing image to free bytes') -ge 2 ]"
+        try "kubelet removes images, but not the sandbox image" within 180 only_pause
+        try "the journal says that kubelet removed them" sh -c "[ \$(journalctl -b -u kubelet -o cat --no-pager | grep -c 'Removing image to free bytes') -ge 2 ]"
         try "no container uses the sandbox image" no pause_containers
         try "the sandbox image is pinned" sh -c "ctr -n k8s.io images ls name==localhost/kubernetes/pause:latest | grep io.cri-containerd.pinned=pinned"
         rm /mnt/k8s-disks/0/fill

@@ -70,11 +70,11 @@ check_nodes() {
         [ -x "$(command -v containerd)" ] || [ "${NODESTRAP_TEST_REQUIRE:-0}" != 0 ] || { count=$((count + 1)); echo "ok $count - NUMA nodes # SKIP no containerd here"; return; }
         try "a tray whose kernel gets the GPUs' memory can be planned for $VERSION" planned gpu-p6e-gb200-numa || return
         try "its plan foretells what kubelet does with 34 NUMA nodes" told_of_nodes 34
-        try "with 34 it ends" ends_on 34 'unsupported on machines with more than 8 NUMA Nodes'
-        try "with 9, too" ends_on 9 'unsupported on machines with more than 8 NUMA Nodes'
-        try "with 8 it starts" on_nodes 8
+        try "kubelet exits on 34 NUMA nodes" ends_on 34 'unsupported on machines with more than 8 NUMA Nodes'
+        try "kubelet exits on 9 NUMA nodes" ends_on 9 'unsupported on machines with more than 8 NUMA Nodes'
+        try "kubelet starts on 8 NUMA nodes" on_nodes 8
         setting '"topologyManagerPolicyOptions": {"max-allowable-numa-nodes": "34"}'
-        try "with 34 and the option of the plan it starts" on_nodes 34
+        try "kubelet starts on 34 NUMA nodes with the option of the plan" on_nodes 34
         planned gpu-p6e-gb200-numa >/dev/null; sed -i 's/best-effort/none/' $CONFIG root/etc/kubernetes/kubelet/config.json.d/*
         try "a node without a policy accepts it" on_nodes 34
 }

@@ -53,7 +53,7 @@ put() { rm -f "$STATES/$1"; printf %s "$2" >"$STATES/$1"; }
 mended() { # NAME WORDS STATE WHY SETTINGS
         try "$1: kubelet ends at it" ends "$2" || tail -3 log | cut -c1-300 | sed 's/^/# /'
         try "$1: a boot takes it away" boots "$5"
-        try "$1: and says why" gone "$3" "$4"
+        try "$1: the journal has the reason" gone "$3" "$4"
         try "$1: kubelet starts" starts
 }
 # The control is init itself, in the boot in which kubelet may have run: nothing goes.
@@ -61,21 +61,21 @@ check_states() { # [dra]: this kubelet reads the state of DRA
         local pinned='cpuManagerPolicy: static' memory='memoryManagerPolicy: Static, kubeReserved: {memory: %s}, evictionHard: {memory.available: 100Mi}, reservedMemory: [{numaNode: 0, limits: {memory: %s}}]' few many
         # shellcheck disable=SC2059
         few=$(printf "$memory" 500Mi 600Mi) many=$(printf "$memory" 600Mi 700Mi)
-        try "a machine" machine_starts || return
-        try "its first boot" boots ''
+        try "the machine starts" machine_starts || return
+        try "the first boot succeeds" boots ''
         try "kubelet starts" starts
         try "its state is known" is "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["policyName"])' $STATES/cpu_manager_state)" none
         leaves cpu_manager_state; leaves memory_manager_state
-        try "a reboot" boots ''
-        try "keeps the state of CPUs" stayed cpu_manager_state
+        try "a reboot succeeds" boots ''
+        try "the reboot keeps the state of CPUs" stayed cpu_manager_state
         try "the state of the memory manager stays" stayed memory_manager_state
 
-        try "another policy in the same boot" init "$pinned"
-        try "keeps them, too" stayed cpu_manager_state
+        try "an init with another policy succeeds in the same boot" init "$pinned"
+        try "an init in the same boot keeps the state" stayed cpu_manager_state
         mended "policy none" 'configured policy .?"static.?" differs from state checkpoint policy .?"none' cpu_manager_state "it has another policy" "$pinned"
         leaves cpu_manager_state
         try "a reboot with pinned CPUs" boots "$pinned"
-        try "keeps the state that kubelet takes" stayed cpu_manager_state
+        try "the reboot keeps the state that kubelet takes" stayed cpu_manager_state
         try "kubelet starts" starts
         put cpu_manager_state "${NONE/1353318690/1}"
         mended "a wrong checksum" 'checkpoint is corrupted' cpu_manager_state "it has another policy" "$pinned"
@@ -89,8 +89,8 @@ check_states() { # [dra]: this kubelet reads the state of DRA
         init "$many" && mended "memory with other reserves" 'the expected machine state is different from the real one' memory_manager_state "memory sizes differ after a boot" "$many"
         [ "${1-}" = dra ] || return 0
         leaves dra_manager_state
-        try "a reboot" boots "$many"
-        try "keeps the state of DRA" cmp dra_manager_state $STATES/dra_manager_state
+        try "a reboot with more reserved memory succeeds" boots "$many"
+        try "the reboot keeps the state of DRA" cmp dra_manager_state $STATES/dra_manager_state
         put dra_manager_state '{"version":"v1","entries":[],"checksum":3}'
         mended "DRA as before 1.31" 'checkpoint is corrupted' dra_manager_state "its checksum is wrong" "$many"
         put dra_manager_state '{"Data":"","Checksum":0}'
