@@ -37,11 +37,11 @@ files() {       # PROGRAM DIRECTORY: those of a tray of a GB200 rack
                 --containerd-version 2.1.5 --driver-version 580.159.04 --write-to "$2" >"$2.text"
 }
 machine() { od -An -tu2 -j18 -N2 "$1" | tr -d ' '; }      # e_machine (elf(5)): 62 is x86-64, 183 arm64
-ok "the programs are of two architectures" test "$(machine "$arm") $(machine "$x86")" = "183 62"
+ok "one program is for arm64 and the other for x86-64" test "$(machine "$arm") $(machine "$x86")" = "183 62"
 ok "arm64 plans for $(wc -w <<<"$types") types" all "$arm" "$tmp/arm"
 ok "x86-64 plans each instance type" all "$x86" "$tmp/x86"
-ok "there are types of both" eval 'grep -lq aarch64 "$tmp"/arm/* && grep -lq x86_64 "$tmp"/arm/*'
+ok "the planned instance types have both architectures" eval 'grep -lq aarch64 "$tmp"/arm/* && grep -lq x86_64 "$tmp"/arm/*'
 ok "every plan has an id" test "$(grep -lE '"planId": "sha256:[0-9a-f]{64}"' "$tmp"/arm/* | wc -l)" = "$(wc -w <<<"$types")"
-ok "byte for byte the same" diff -r "$tmp/arm" "$tmp/x86"
+ok "both programs print the same plans byte for byte" diff -r "$tmp/arm" "$tmp/x86"
 ok "each planned file is the same on both architectures" eval 'files "$arm" "$tmp/a" && files "$x86" "$tmp/x" && diff -r "$tmp/a" "$tmp/x" && diff "$tmp/a.text" "$tmp/x.text"'
 done_testing

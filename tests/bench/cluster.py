@@ -59,8 +59,8 @@ try "the Node is Ready" node_ready
 {{ echo '{{'; for unit in containerd kubelet; do echo "\"$unit\": $(stalled /sys/fs/cgroup$(property $unit ControlGroup)/io.pressure),"; done
   echo "\"any program\": $(stalled /proc/pressure/io) }}"; }} >out/stalled.json
 cp /run/nodestrap/{{status,read-ahead}}.json out/ 2>/dev/null
-try "kubelet takes its tokens from {plugin}" grep -qE 'command: ("|/usr/bin/)?{plugin}' /var/lib/kubelet/kubeconfig
-try "the host's clock can be read" python3 clock.py >/dev/null
+try "kubelet gets its tokens by {plugin}" grep -qE 'command: ("|/usr/bin/)?{plugin}' /var/lib/kubelet/kubeconfig
+try "the clock of the host can be read" python3 clock.py >/dev/null
 finish
 """
 COLUMNS = {"nodestrap": "tokens by nodestrap", "aws": "tokens by aws", "unread": "nothing read ahead", "peer": "nodeadm"}

@@ -9,7 +9,7 @@ nodestrap=$(realpath "$1") build=$(realpath "$2") runs=${3:-3}; shift; shift; sh
 [ $# -gt 0 ] || set -- 1 3 8 24
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 cp -a "$tests/boot/lib/tree" "$W/tree" && mkdir -p "$W/tree/vmtest" && cp "$here"/storage/peer.sh "$build/processes" "$W/tree/vmtest/" &&
-        echo 2.1.5 >"$W/tree/etc/eks/containerd-version.txt" &&        # as in an AMI; without it, nodestrap runs containerd --version
+        echo 2.1.5 >"$W/tree/etc/eks/containerd-version.txt" &&        # as in an AMI; without this file nodestrap calls containerd
         make -s -C "$tests/.." install DESTDIR="$W/tree" BINARY="$nodestrap" || exit 1
 
 for n; do

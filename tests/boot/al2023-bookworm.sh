@@ -5,10 +5,10 @@
 # vpc: --cards 1 --count 1
 # tree: al2023 vpc package containerd2
 # console: NODESTRAP verdict=ok
-# The same with systemd 252 and containerd 2.
+# The ways of al2023.sh with systemd 252 and containerd 2.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/al2023.sh
 
-try "the guest has containerd 2" sh -c "containerd --version | grep -E ' v?2\\.'"
+try "the guest has containerd 2.x" sh -c "containerd --version | grep -E ' v?2\\.'"
 check_ways

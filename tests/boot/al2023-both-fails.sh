@@ -6,7 +6,7 @@
 # vpc: --cards 1 --count 1
 # tree: al2023 vpc enabled hook_enabled
 # console: NODESTRAP verdict=failed code=
-# Both bootstrappers are enabled, and ours finds a mistake in its configuration: nodeadm does not make a node of it behind its back.
+# Both bootstrappers are enabled, and nodestrap finds an error in its configuration. nodeadm does not start the node instead.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/al2023.sh

@@ -13,24 +13,24 @@
 
 if [ ! -e out/report ]; then
         check_theirs "nodeadm"
-        try "the units of nodestrap take over" to_ours
+        try "systemctl enables the nodestrap units instead of the nodeadm units" to_ours
         [ "$bad" = 0 ] || finish
         cp out/stdout out/report; systemctl soft-reboot; exec tail -f /dev/null
 fi
 if [ ! -e out/way-back ]; then
         try "after a soft reboot: nodestrap-run is active" active nodestrap-run
-        try "nodeadm did not run again" calls 2
-        try "kubelet has what nodestrap wrote" kubelet_has --config=/etc/kubernetes/kubelet/config.json
-        try "no ordering cycle was broken" no_cycle
-        try "the units of nodeadm take over again" back_from_ours
+        try "nodeadm did not run again after the soft reboot" calls 2
+        try "kubelet runs with the configuration file of nodestrap" kubelet_has --config=/etc/kubernetes/kubelet/config.json
+        try "no ordering cycle was broken after the soft reboot" no_cycle
+        try "systemctl enables the nodeadm units instead of the nodestrap units" back_from_ours
         [ "$bad" = 0 ] || finish
         cp out/stdout out/report; touch out/way-back; systemctl soft-reboot; exec tail -f /dev/null
 fi
-try "nodestrap-run is not active after the next soft reboot" no active nodestrap-run
-try "nodeadm ran again" calls 4
+try "after a second soft reboot: nodestrap-run is not active" no active nodestrap-run
+try "nodeadm ran again after the second soft reboot" calls 4
 try "kubelet is active" active kubelet
-try "kubelet has the arguments of nodeadm" kubelet_has --written-by=somebody
+try "kubelet runs with the arguments of nodeadm" kubelet_has --written-by=somebody
 try "containerd is active" active containerd
-try "still no ordering cycle was broken" no_cycle
+try "no ordering cycle was broken after the second soft reboot" no_cycle
 
 finish

@@ -5,7 +5,7 @@
 # vpc: --cards 1 --count 1
 # tree: al2023 vpc package
 # console: NODESTRAP verdict=ok
-# EKS's image and our package: beside a disabled nodeadm, in its place under its own units, and back each time.
+# The image of EKS and our package: beside a disabled nodeadm, in its place under the nodeadm units, and back each time.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/al2023.sh

@@ -13,7 +13,7 @@
 init() { nodestrap init $(sources) >"out/$1" 2>&1; }
 fails() { ! init "$1" && tail -n 1 "out/$1" | grep -E "^nodestrap: failed \\(50 EUNIT\\) at start-unit:containerd.service: containerd.service did not stay up: $2" || { cat "out/$1"; return 1; }; }
 
-try "containerd.service is an alias" is "$(property containerd.service Id)" containerd-eks.service
+try "containerd.service is an alias of containerd-eks.service" is "$(property containerd.service Id)" containerd-eks.service
 try "the run phase succeeded" exited nodestrap-run 0
 try "containerd is active" active containerd-eks
 try "kubelet was started once" starts 1
@@ -23,10 +23,10 @@ try "an init that starts containerd again succeeds" init again || cat out/again
 
 mkdir -p /etc/systemd/system/kubelet.service.d; printf '[Unit]\nConflicts=containerd.service\n' >/etc/systemd/system/kubelet.service.d/conflicts.conf
 systemctl stop kubelet; systemctl daemon-reload; systemctl reset-failed
-try "a kubelet that stops containerd fails the run" fails conflicts 'Conflicts= of another unit or systemctl stop has ended it; '
+try "init fails if kubelet stops containerd" fails conflicts 'Conflicts= of another unit or systemctl stop has ended it; '
 printf '[Service]\nExecStartPre=/bin/systemctl restart containerd\n' >/etc/systemd/system/kubelet.service.d/conflicts.conf
 systemctl stop kubelet; systemctl daemon-reload; systemctl reset-failed
-try "an init that restarts containerd fails" init restarts || cat out/restarts
+try "init succeeds if kubelet restarts containerd" init restarts || cat out/restarts
 rm /etc/systemd/system/kubelet.service.d/conflicts.conf; systemctl stop kubelet
 
 mkdir -p /etc/systemd/system/containerd-eks.service.d

@@ -11,14 +11,14 @@
 # drop-in: containerd.service Restart=always
 # console: NODESTRAP verdict=failed code=EUNIT step=start-unit:containerd.service
 # console-lacks: NODESTRAP verdict=ok code=OK .*phases=run
-# A containerd of Type=simple counts as started when its process is. One that dies each second fails the boot, also where it has answered.
+# A containerd of Type=simple counts as started when its process is. If it dies each second the boot fails, even if it has answered.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 try "the run phase exits with 50" exited nodestrap-run 50
-try "the last line says how it ended" in_journal '^nodestrap: failed \(50 EUNIT\) at start-unit:containerd.service: containerd.service did not stay up: .*status 124'
+try "the last line has the exit status of containerd" in_journal '^nodestrap: failed \(50 EUNIT\) at start-unit:containerd.service: containerd.service did not stay up: .*status 124'
 
-# The run phase asks one that stays as soon as it listens.
+# This containerd stays up, and the run phase calls it as soon as it listens.
 printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "sleep 0.3; exec /usr/bin/containerd"\n' >/etc/systemd/system/containerd.service.d/z.conf
 systemctl daemon-reload; systemctl stop containerd
 try "init succeeds if containerd stays up" sh -c "nodestrap init $(sources) 2>out/stays || { cat out/stays; false; }"

@@ -13,12 +13,12 @@ try "the run phase exits with 50" exited nodestrap-run 50
 try "nodestrap-run.service failed" failed nodestrap-run
 try "kubelet was not started" never_started
 try "the root cause names containerd" in_journal 'failed \(50 EUNIT\).*containerd'
-try "wait says so at once" wait_is_told "50 EUNIT at start-unit:containerd.service): "
-try "wait names its obstacle in one line" no grep '  | ' out/wait
+try "wait fails at once with the error of init" wait_is_told "50 EUNIT at start-unit:containerd.service): "
+try "wait prints no log lines of the failed unit" no grep '  | ' out/wait
 # The console shows the output of a unit (joined.sh), but no typed command, and no script of a unit.
-try "wait in a script of a unit does not take that unit for nodestrap" no systemd-run --quiet --wait sh -c 'nodestrap wait; exit $?'
+try "wait in a script of another unit fails, too" no systemd-run --quiet --wait sh -c 'nodestrap wait; exit $?'
 
-# The kernel kills a child in a machine only (tests/torture/endurance/machine.sh); systemd would stop the phase for that, which then could not say why.
-try "a child that is killed for want of memory ends no phase" is "$(property nodestrap-config OOMPolicy) $(property nodestrap-devices OOMPolicy) $(property nodestrap-run OOMPolicy)" "continue continue continue"
+# The kernel kills a child only in a machine (tests/torture/endurance/machine.sh). systemd would stop the phase before it reports why.
+try "systemd does not stop a phase if the kernel kills a child for lack of memory" is "$(property nodestrap-config OOMPolicy) $(property nodestrap-devices OOMPolicy) $(property nodestrap-run OOMPolicy)" "continue continue continue"
 
 finish

@@ -19,24 +19,24 @@ refuses() { ! init "$1" && tail -n 1 "out/$1" | grep -E "^nodestrap: failed \\(5
 try "the run phase exits with 50" exited nodestrap-run 50
 try "containerd runs" active containerd
 try "kubelet was not started" never_started
-try "the last line has what the plugin says" in_journal '^nodestrap: failed \(50 ECRI\) at start-unit:containerd.service: containerd.service runs without CRI, which kubelet needs, and says ".*cannot unmarshal number into Go struct field Spec.ociVersion.*"; '
+try "the last line has the error of the CRI plugin" in_journal '^nodestrap: failed \(50 ECRI\) at start-unit:containerd.service: containerd.service runs without CRI, which kubelet needs, and says ".*cannot unmarshal number into Go struct field Spec.ociVersion.*"; '
 try "status.json has the code" grep -E '"code": *"ECRI"' /run/nodestrap/status.json
-try "the cluster hears of it" grep -rq 'ECRI at start-unit:containerd.service' /run/nodestrap/events
-try "wait says so at once" wait_is_told "50 ECRI at start-unit:containerd.service): "
+try "an Event for the cluster has the code and the step" grep -rq 'ECRI at start-unit:containerd.service' /run/nodestrap/events
+try "wait fails at once with the error of init" wait_is_told "50 ECRI at start-unit:containerd.service): "
 
 rm $CONF; systemctl daemon-reload; pid=$(property containerd MainPID)
-try "init succeeds after the repair" init mended || cat out/mended
-try "the repaired init has started containerd again" no is "$(property containerd MainPID)" "$pid"
+try "init succeeds after the drop-in is removed" init mended || cat out/mended
+try "init starts containerd again after the repair" no is "$(property containerd MainPID)" "$pid"
 try "kubelet is active" active kubelet
 
 before_containerd 'ExecStartPre=/bin/sed -i "1i disabled_plugins = [\x27io.containerd.grpc.v1.cri\x27]" /etc/containerd/config.toml'
-try "a plugin that is disabled says nothing" refuses disabled 'its log does not say why: look for disabled_plugins; '
-try "kubelet stays down" no active kubelet
+try "init fails if the CRI plugin is disabled, and the message names disabled_plugins" refuses disabled 'its log does not say why: look for disabled_plugins; '
+try "kubelet stays down if the CRI plugin is disabled" no active kubelet
 pid=$(property containerd MainPID)
-try "the next init sees it as well" refuses again 'its log does not say why'
-try "init starts containerd again" no is "$(property containerd MainPID)" "$pid"
+try "the next init fails, too, if the CRI plugin is disabled" refuses again 'its log does not say why'
+try "the next init starts containerd again" no is "$(property containerd MainPID)" "$pid"
 
 before_containerd 'ExecStartPre=/bin/sh -c "echo []x >/etc/containerd/base-runtime-spec.json; printf \x27[debug]\\nformat = \"json\"\\n\x27 >>/etc/containerd/config.toml"'
-try "a containerd that writes JSON is understood" refuses json 'says "[^{]*base-runtime-spec.json.*cannot unmarshal array'
+try "the last line has the error of a containerd that logs JSON" refuses json 'says "[^{]*base-runtime-spec.json.*cannot unmarshal array'
 
 finish

@@ -20,7 +20,7 @@ at_once() {
         return $bad
 }
 locked() { flock -n /run/nodestrap/devices.lock true && flock -n /run/nodestrap/lock true; }
-waits() { # : a run process that cannot have the devices starts containerd meanwhile; then they are let go
+waits() { # : a run process that cannot lock the devices starts containerd meanwhile; then the lock is free
         systemctl stop kubelet containerd; rm -f /run/nodestrap/started/*
         exec 8<>/run/nodestrap/devices.lock; flock 8
         init --skip config 8>&- & local pid=$!
@@ -32,10 +32,10 @@ waits() { # : a run process that cannot have the devices starts containerd meanw
 
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' kubelet
 before=$(pids)
-try "all concurrent runs succeed" at_once
-try "the second init restarts nothing" is "$(pids)" "$before"
-try "the boot is well" is "$(value verdict)" ok
+try "all parallel runs of init succeed" at_once
+try "parallel runs of init restart nothing" is "$(pids)" "$before"
+try "the verdict is ok after parallel runs" is "$(value verdict)" ok
 try "no process holds a lock" locked
-try "a run phase that comes first has containerd, and waits with kubelet" waits
+try "the run phase starts containerd while the devices are locked, and kubelet afterwards" waits
 
 finish

@@ -21,13 +21,13 @@
 outcome() { python3 -c 'import json, sys
 print(next((a["outcome"] for a in json.load(open("/run/nodestrap/status.json"))["runs"][sys.argv[1]]["actions"] if a["id"] == sys.argv[2]), "none"))' "$@"; }
 
-try "the devices were done while the user script ran" is "$(paste -sd' ' /run/watched)" "600 /run/cdi/nvidia.yaml"
-try "undivided" sh -c "grep -qx 'cdi-generated devices=8' /run/events-then && ! grep kubelet /run/events-then"
-try "the run phase divided them" is "$(outcome devices partition-gpus:mig) $(outcome devices,run partition-gpus:mig)" "none done"
+try "the devices phase sets kernel settings and writes CDI while the user script runs" is "$(paste -sd' ' /run/watched)" "600 /run/cdi/nvidia.yaml"
+try "the GPUs are undivided and kubelet is down while the user script runs" sh -c "grep -qx 'cdi-generated devices=8' /run/events-then && ! grep kubelet /run/events-then"
+try "the run phase divides the GPUs, and the devices phase does not" is "$(outcome devices partition-gpus:mig) $(outcome devices,run partition-gpus:mig)" "none done"
 try "the run phase writes the CDI file again" is "$(outcome devices,run generate-cdi:/var/run/cdi/nvidia.yaml)" "done"
-try "the setting that the script changed was made again" is "$(outcome devices set-sysctl:net.ipv4.tcp_keepalive_time) $(outcome devices,run set-sysctl:net.ipv4.tcp_keepalive_time) $(cat /proc/sys/net/ipv4/tcp_keepalive_time)" "done done 600"
-try "the other one was found so" is "$(outcome devices,run set-sysctl:net.ipv4.tcp_keepalive_probes)" "unchanged"
-try "fabric manager was already running" is "$(outcome devices,run start-unit:nvidia-fabricmanager.service)" "unchanged"
+try "the run phase restores the kernel setting that the script has changed" is "$(outcome devices set-sysctl:net.ipv4.tcp_keepalive_time) $(outcome devices,run set-sysctl:net.ipv4.tcp_keepalive_time) $(cat /proc/sys/net/ipv4/tcp_keepalive_time)" "done done 600"
+try "the run phase leaves the kernel setting that the script has not changed" is "$(outcome devices,run set-sysctl:net.ipv4.tcp_keepalive_probes)" "unchanged"
+try "the run phase leaves fabric manager as it is" is "$(outcome devices,run start-unit:nvidia-fabricmanager.service)" "unchanged"
 check_cloud_init
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'cdi-generated devices=56' 'kubelet gpus=8 fabric=completed instances=56 cdi=yes'
 

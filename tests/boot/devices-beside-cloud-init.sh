@@ -27,19 +27,19 @@ run = json.load(open("/run/nodestrap/status.json"))["runs"]["devices,run"]
 changed = [a["id"] for a in run["actions"] if a["outcome"] != "unchanged" and a["id"].split(":")[0] not in ("write-file", "start-unit", "import-image")]
 sys.exit("done again: " + ", ".join(changed) if changed or len(run["actions"]) < 20 else 0)'; }
 
-try "the devices were done while the user script ran, and nothing else was" is "$(paste -sd' ' /run/watched)" "active activating inactive inactive /run/cdi/nvidia.yaml"
-try "the GPUs were up in the order that their class needs, and kubelet was not" sh -c "grep -q fm-active /run/events-then && grep -q cdi-generated /run/events-then && ! grep kubelet /run/events-then"
-try "the devices phase has its verdict" then_was
-try "the script ended behind them, and before the run phase" is "$(paste -sd' ' /run/script-saw)" "active inactive"
+try "the devices phase ends while the user script runs, before the run phase and kubelet" is "$(paste -sd' ' /run/watched)" "active activating inactive inactive /run/cdi/nvidia.yaml"
+try "fabric manager and CDI are ready while the user script runs, and kubelet is not" sh -c "grep -q fm-active /run/events-then && grep -q cdi-generated /run/events-then && ! grep kubelet /run/events-then"
+try "the devices phase has the verdict ok while the user script runs" then_was
+try "the user script ends after the devices phase and before the run phase" is "$(paste -sd' ' /run/script-saw)" "active inactive"
 try "the devices phase ends before cloud-init, by the clock of systemd" before "$(property nodestrap-devices ExecMainExitTimestampMonotonic)" "$(property cloud-final ExecMainExitTimestampMonotonic)"
-try "the devices phase came behind the configuration" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(property nodestrap-devices ExecMainStartTimestampMonotonic)"
-try "the run phase found the devices done" found_all_done
-try "the devices phase keeps its part of the record" sh -c "nodestrap status --long | grep -E '^devices: ok, '"
-try "until then status said what the boot waits for" sh -c "head -n 1 /run/status-waiting | grep '^waiting: ' && grep -E '^phases: .* run waiting' /run/status-waiting && tail -n 1 /run/status-waiting | grep -x 3"
+try "the devices phase starts after the end of the config phase" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(property nodestrap-devices ExecMainStartTimestampMonotonic)"
+try "the run phase changes nothing that the devices phase has done" found_all_done
+try "status has the verdict of the devices phase after the run phase" sh -c "nodestrap status --long | grep -E '^devices: ok, '"
+try "status says what the boot waits for while the user script runs" sh -c "head -n 1 /run/status-waiting | grep '^waiting: ' && grep -E '^phases: .* run waiting' /run/status-waiting && tail -n 1 /run/status-waiting | grep -x 3"
 follower_ended() { [ "$(property follower SubState)" != running ] || { cat /run/followed; return 1; }; }
-try "a reader of the journal can follow it to its end" eventually follower_ended
-try "the follower ends with the exit status of the boot" is "$(property follower Result) $(property follower ExecMainStatus)" "success 0"
-try "the follower prints each step, then the verdict" sh -c "grep -E '^ *[0-9.]+ m?s  devices,run +begun' /run/followed && grep -E '  devices,run +(done|unchanged) +start-unit:kubelet.service' /run/followed && grep '^ok: ' /run/followed || { cat /run/followed; false; }"
+try "status --follow of a member of systemd-journal ends with the boot" eventually follower_ended
+try "status --follow exits with 0" is "$(property follower Result) $(property follower ExecMainStatus)" "success 0"
+try "status --follow prints each step, then the verdict" sh -c "grep -E '^ *[0-9.]+ m?s  devices,run +begun' /run/followed && grep -E '  devices,run +(done|unchanged) +start-unit:kubelet.service' /run/followed && grep '^ok: ' /run/followed || { cat /run/followed; false; }"
 try "the verdict has an entry in the journal" sh -c "journalctl -b -o json NODESTRAP_PHASES=devices OBJECT_SYSTEMD_UNIT=nodeadm-run.service | grep -q NODESTRAP_VERDICT"
 check_cloud_init
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'

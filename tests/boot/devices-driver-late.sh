@@ -17,11 +17,11 @@
 . /vmtest/gpu.sh
 
 plan_of() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["runs"][sys.argv[2]]["planId"])' "$@"; }
-try "until then nothing was loaded or started" sh -c "! grep -E 'module nvidia|fm-|persistenced|cdi-' /run/events-then"
-try "the driver was installed" test -e /run/installed
+try "nodestrap loads and starts nothing before the user script installs the driver" sh -c "! grep -E 'module nvidia|fm-|persistenced|cdi-' /run/events-then"
+try "the user script has installed the driver" test -e /run/installed
 try "the run phase had another plan than the devices phase" no is "$(plan_of /run/status-then devices)" "$(plan_of /run/nodestrap/status.json devices,run)"
 # shellcheck disable=SC2046 # sources are words
-try "init by hand has the same plan for all phases" nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json
+try "an init of all phases by hand succeeds with the driver" nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
 
 finish

@@ -15,7 +15,7 @@
 . /vmtest/gpu.sh
 
 try "the devices phase was killed" in_journal 'nodestrap-devices.service: Main process exited, code=killed, status=9/KILL'
-try "the run phase reset its unit" is "$(property nodestrap-devices ActiveState)" inactive
+try "the run phase resets the failed unit of the devices phase" is "$(property nodestrap-devices ActiveState)" inactive
 check_gpu_node 'module nvidia$' fm-active killed 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
 
 finish

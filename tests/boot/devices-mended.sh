@@ -18,11 +18,11 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-try "the devices phase failed, and status said so" grep -qx 'waiting: failed so far (33 EVERSION) at check-versions:nvidia in the devices phase:' /run/watched
-try "so did its unit, which left how long it had waited for what" is "$(head -n 2 /run/watched | paste -sd' ')" "failed /run/nodestrap/devices.json"
-try "a wait knew that the run phase was still to come" sh -c 'tail -n 1 /run/watched-wait | grep "failed (60 E" && ! grep EINIT /run/watched-wait'
-try "the run phase took that" no test -e /run/nodestrap/devices.json
-try "init has reset the failed unit" is "$(property nodestrap-devices ActiveState)" inactive
+try "status reports the failed devices phase while the user script runs" grep -qx 'waiting: failed so far (33 EVERSION) at check-versions:nvidia in the devices phase:' /run/watched
+try "nodestrap-devices has failed, and devices.json has how long it has waited" is "$(head -n 2 /run/watched | paste -sd' ')" "failed /run/nodestrap/devices.json"
+try "wait does not report EINIT while the run phase is still to come" sh -c 'tail -n 1 /run/watched-wait | grep "failed (60 E" && ! grep EINIT /run/watched-wait'
+try "the run phase removes devices.json" no test -e /run/nodestrap/devices.json
+try "the run phase resets the failed unit of the devices phase" is "$(property nodestrap-devices ActiveState)" inactive
 check_gpu_node 'module nvidia$' fm-active 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
 
 finish

@@ -21,8 +21,8 @@ if [ ! -e out/first ]; then
 fi
 cat out/first
 systemctl start nodestrap-run           # until it is over
-try "both units are active after a soft reboot" is "$(property nodestrap-devices ActiveState) $(property nodestrap-run ActiveState)" "active active"
-try "the verdict after the soft reboot is ok" is "$(value verdict)" ok
+try "after a soft reboot both units are active" is "$(property nodestrap-devices ActiveState) $(property nodestrap-run ActiveState)" "active active"
+try "the verdict is ok after a soft reboot" is "$(value verdict)" ok
 for u in nvidia-fabricmanager nvidia-persistenced nvidia-dcgm containerd kubelet; do try "$u is active" active $u; done
 try "the instances stay as they are" is "$(outcome partition-gpus:mig)" unchanged
 try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend)" ""

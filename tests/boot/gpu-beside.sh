@@ -29,12 +29,12 @@ sys.exit(f"{path}" if at != sorted(at) or path[-1] != sys.argv[-1] else 0)' "$@"
 marked() { nodestrap status --long | grep -F -- "|> $1" && ! nodestrap status --long | grep -F -- "|> $2"; }
 
 systemctl start nodestrap-run           # until it is over
-try "the verdict is ok" is "$(value verdict)" ok
-try "containerd does not wait for GPUs, nor do EFA, the list, clocks and CDI for the fabric" beside start-unit:containerd.service check-efa:efa list-gpus:nvidia-smi set-clocks:clocks \
+try "the node is up" is "$(value verdict)" ok
+try "containerd, EFA, the GPU list, clocks and CDI do not wait for the fabric" beside start-unit:containerd.service check-efa:efa list-gpus:nvidia-smi set-clocks:clocks \
         generate-cdi:/var/run/cdi/nvidia.yaml
-try "kubelet starts with the complete fabric" happened 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
-try "the critical path leads over the fabric" critical load-module:nvidia start-unit:nvidia-fabricmanager.service await-fabric:fabric start-unit:kubelet.service
-try "status marks it, and nothing beside it" marked await-fabric:fabric check-efa:efa
+try "kubelet starts with all GPUs, a complete fabric and CDI" happened 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
+try "the critical path leads from the driver over the fabric to kubelet" critical load-module:nvidia start-unit:nvidia-fabricmanager.service await-fabric:fabric start-unit:kubelet.service
+try "status marks the fabric as critical, and EFA not" marked await-fabric:fabric check-efa:efa
 try "status says which step took longest" sh -c "nodestrap status --long | grep -E '^critical path \(>\): kubelet started .*; [0-9.]+ s of await-fabric:fabric'"
 try "the picture marks the critical path" sh -c "nodestrap status --output svg | grep -c '<g class=\"critical ' | grep -x '[0-9]*[1-9]'"
 

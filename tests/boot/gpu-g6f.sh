@@ -6,7 +6,7 @@
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A g6f.xlarge from power-on: a part of an L4 with the GRID driver. The licence is there before kubelet starts (awslabs/amazon-eks-ami#2450:
-# without it CUDA fails after a day). Its clocks are not its own to set.
+# without it CUDA fails after a day). The host sets its clocks.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

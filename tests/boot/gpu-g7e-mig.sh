@@ -12,12 +12,12 @@
 . /vmtest/gpu.sh
 
 check_gpu_node 'module nvidia$' 'nvidia-smi -L' 'cdi-generated devices=16' 'kubelet gpus=4 fabric=not-supported instances=16 cdi=yes'
-try "CDI was written once, when all was there" once cdi-generated
+try "CDI was written once, with all instances" once cdi-generated
 try "fabric manager never ran" never 'fm-|nvlsm'
 printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {accelerator: {nvidia: {mig: off}}}\n' >/etc/eks/nodeadm.d/70-mig.yaml
 # shellcheck disable=SC2046  # words
-try "a later word turns MIG off" nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json
+try "init succeeds after a later file turns MIG off" nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json
 try "no instance is left, and MIG mode is off on every GPU" is "$(grep -c '^instance' /var/lib/fake-nvml.state) $(grep -Ec '^mig [0-3] 0 0$' /var/lib/fake-nvml.state)" "0 4"
-try "CDI has the divided GPUs" is "$(cdi_state)" yes
+try "the CDI file matches the undivided GPUs" is "$(cdi_state)" yes
 
 finish

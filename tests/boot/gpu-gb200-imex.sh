@@ -7,7 +7,7 @@
 # spec: {instance: {localStorage: {strategy: ""}, hugePages: {mode: keep}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# The same with IMEX on the host: node list, channel, daemon, and READY before kubelet.
+# A tray of a GB200 rack with IMEX on the host: node list, channel, daemon, and READY before kubelet.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
@@ -16,12 +16,12 @@ check_gpu_node 'module nvidia$' 'imex-started enabled=1 nodes=2' imex-ready 'kub
 try "the CDI file came before kubelet" in_order 'cdi-generated devices=4' kubelet
 try "fabric manager never ran" never 'fm-|nvlsm'
 try "IMEX runs" active nvidia-imex
-try "the channel is there, for every container" is "$(stat -c %F:%a:%T /dev/nvidia-caps-imex-channels/channel0)" "character special file:666:0"
+try "channel 0 is a device that every container may open" is "$(stat -c %F:%a:%T /dev/nvidia-caps-imex-channels/channel0)" "character special file:666:0"
 
-# Without the node the container is not made (NVIDIA/nvidia-container-toolkit:pkg/nvcdi/lib-imex.go).
+# Without the device node containerd cannot create the container (NVIDIA/nvidia-container-toolkit:pkg/nvcdi/lib-imex.go).
 container() { ctr --namespace k8s.io containers create --rootfs --device /dev/nvidia-caps-imex-channels/channel0 / "$1"; }
-try "containerd makes a container that asks for it" container with
+try "containerd creates a container that requests channel 0" container with
 rm /dev/nvidia-caps-imex-channels/channel0
-try "a container without a request has no channel" no container without
+try "containerd cannot create that container if channel 0 is missing" no container without
 
 finish

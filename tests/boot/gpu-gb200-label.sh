@@ -22,16 +22,16 @@ clique() { sed -i "s/^cluster .*/cluster $1/" /etc/fake-nvml; }
 
 check_gpu_node 'cdi-generated devices=4' 'kubelet gpus=4 fabric=completed'
 try "kubelet has the label" has $label.1
-try "kubelet also has the label of the user" has --node-labels=pool=rack
+try "kubelet also has the label of the configuration" has --node-labels=pool=rack
 try "the label is not a taint" is "$(value verdict) $(cat /run/nodestrap/metrics.prom | grep '^nodestrap_tainted')" "ok nodestrap_tainted 0"
 
 kubelet=$(property kubelet MainPID)
 # shellcheck disable=SC2046 # sources are words
-try "a run of kubelet alone, which sees no fabric" nodestrap init --skip config --daemon kubelet $(sources) --config-cache /run/eks/nodeadm/config.json
-try "the second run leaves kubelet alone" is "$(property kubelet MainPID)" "$kubelet"
+try "init --daemon kubelet succeeds without a look at the fabric" nodestrap init --skip config --daemon kubelet $(sources) --config-cache /run/eks/nodeadm/config.json
+try "init --daemon kubelet does not restart kubelet" is "$(property kubelet MainPID)" "$kubelet"
 
 said() { nodestrap status --long | grep -F -- "$1" || { nodestrap status --long; return 1; }; }
-try "a Node that is new gets no warning" no said node-clique
+try "status has no warning about a new Node" no said node-clique
 clique "7b968a6dc8aa45e19e07e1e51be99c31 32766"
 try "init succeeds after the rack was divided again" again
 try "the warning has the kubectl command for the label" said "kubectl label --overwrite node NAME ${label#--node-labels=}.32766"
@@ -40,8 +40,8 @@ try "init restarts kubelet for the new label" starts 2
 
 spec false
 try "init succeeds after the label is off" again
-try "kubelet then has no label of a clique" no sh -c "tr '\\0' '\\n' </run/recording-kubelet/argv | grep gpu.clique"
-try "the Node has to be told of that, too" said "kubectl label --overwrite node NAME nvidia.com/gpu.clique-"
+try "kubelet has no clique label after the label is off" no sh -c "tr '\\0' '\\n' </run/recording-kubelet/argv | grep gpu.clique"
+try "the warning has the kubectl command that removes the label" said "kubectl label --overwrite node NAME nvidia.com/gpu.clique-"
 try "the file of the label is gone" no test -e /run/nodestrap/kubelet-environment
 
 finish

@@ -14,20 +14,20 @@
 
 check_gpu_node 'usr-copy lib64' depmod 'module nvidia$' persistenced-started 'nvidia-smi --applications-clocks' clocks-of-the-ami \
         'kubelet gpus=4 fabric=not-supported instances=0 cdi=yes'
-try "libraries were known before CDI" in_order ldcache cdi-generated
-try "the toolkit's own writer of CDI did not run meanwhile" never cdi-refreshed
+try "the library cache is updated before CDI is written" in_order ldcache cdi-generated
+try "the CDI writer of the toolkit did not run during the boot" never cdi-refreshed
 try "fabric manager never ran" never 'fm-|nvlsm'
-try "its unit lies where it hides a mask" test -f /etc/systemd/system/nvidia-fabricmanager.service
+try "the unit file of fabric manager lies where it hides a mask" test -f /etc/systemd/system/nvidia-fabricmanager.service
 try "fabric manager stays masked until the next boot" is "$(property nvidia-fabricmanager LoadState) $(property nvidia-fabricmanager UnitFileState)" "masked masked-runtime"
 try "systemctl cannot start fabric manager" no systemctl start nvidia-fabricmanager
-try "no warning says that the unit is not masked" no grep -q unit-not-masked /run/nodestrap/status.json
-try "clocks are those of the configuration instead of the image" is "$(awk '$1 == "clocks" { print $3, $4 }' /var/lib/fake-nvml.state | sort -u)" "6251 1740"
+try "status.json has no warning about a missing mask" no grep -q unit-not-masked /run/nodestrap/status.json
+try "clocks are those of the configuration and not those of the image" is "$(awk '$1 == "clocks" { print $3, $4 }' /var/lib/fake-nvml.state | sort -u)" "6251 1740"
 try "GSP firmware is off" grep -x 'EnableGpuFirmware: 0' /proc/driver/nvidia/params
 
 depmod_runs; depmod_runs
-try "its start limit is one that slow starts reach, too" is "$(property nvidia-cdi-refresh StartLimitIntervalUSec) $(property nvidia-cdi-refresh StartLimitBurst)" "5min 30"
-try "the toolkit may write the CDI file after the boot" systemctl start nvidia-cdi-refresh.service
-try "nvidia-cdi-refresh runs" happened 'cdi-refreshed devices=4'
-try "the toolkit writes the same devices" is "$(cdi_state)" yes
+try "nvidia-cdi-refresh has a start limit of 30 starts in 5 minutes" is "$(property nvidia-cdi-refresh StartLimitIntervalUSec) $(property nvidia-cdi-refresh StartLimitBurst)" "5min 30"
+try "nvidia-cdi-refresh can start after the boot" systemctl start nvidia-cdi-refresh.service
+try "nvidia-cdi-refresh writes 4 devices" happened 'cdi-refreshed devices=4'
+try "the CDI file still matches the GPUs" is "$(cdi_state)" yes
 
 finish

@@ -19,6 +19,6 @@ for unit in nvidia-fabricmanager nvidia-imex; do
         try "$unit stays masked until the next boot" is "$(property $unit LoadState) $(property $unit UnitFileState)" "masked masked-runtime"
         try "systemctl cannot start $unit" no systemctl start $unit
 done
-try "the driver option of the image precedes that of nodestrap" grep -qx 'CoherentGPUMemoryMode: "numa"' /proc/driver/nvidia/params
+try "the driver option of nodestrap overrides that of the image" grep -qx 'CoherentGPUMemoryMode: "numa"' /proc/driver/nvidia/params
 
 finish

@@ -6,8 +6,8 @@
 # tree: enabled gpu containerd_version
 # console: NODESTRAP verdict=ok
 # A g5.12xlarge with an image of autumn 2026 whose set-up is late: it fails twice and starts again. Our devices phase has long been waiting
-# when it brings, enables and starts the units of its daemons. Meanwhile a script reloads systemd again and again. It would fail
-# for good if fabric manager, which must not run here, were masked before it enables that.
+# when it brings, enables and starts the units of its daemons. Meanwhile a script reloads systemd again and again. The set-up would
+# fail for good if nodestrap masked fabric manager, which must not run here, before the set-up enables it.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

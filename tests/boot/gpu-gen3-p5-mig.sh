@@ -14,13 +14,13 @@
 
 check_gpu_node 'usr-copy lib64' depmod 'module nvidia$' persistenced-started clocks-of-the-ami 'nvidia-smi -L' 'cdi-generated devices=56' \
         'kubelet gpus=8 fabric=completed instances=56 cdi=yes'
-try "fabric manager failed, and was there before the fabric was waited for" in_order fm-failed fm-active 'nvidia-smi -L'
-try "fabric manager starts once after the reset" once fm-active
-try "systemd restarts fabric manager" is "$(property nvidia-fabricmanager NRestarts)" 1
-try "no GPU is in use when nodestrap divides it" is "$(awk '$2 == "nvmlDeviceSetMigMode" && $4 > 1' /var/lib/fake-nvml.state)" ""
-try "the toolkit's own writer of CDI did not run meanwhile" never cdi-refreshed
+try "fabric manager fails first, and is active before nvidia-smi lists the GPUs" in_order fm-failed fm-active 'nvidia-smi -L'
+try "fabric manager became active once" once fm-active
+try "systemd restarted fabric manager once" is "$(property nvidia-fabricmanager NRestarts)" 1
+try "no GPU was in use when nodestrap divided it" is "$(awk '$2 == "nvmlDeviceSetMigMode" && $4 > 1' /var/lib/fake-nvml.state)" ""
+try "the CDI writer of the toolkit did not run during the boot" never cdi-refreshed
 depmod_runs
-try "the toolkit may write the CDI file after the boot" systemctl start nvidia-cdi-refresh.service
+try "nvidia-cdi-refresh can start after the boot" systemctl start nvidia-cdi-refresh.service
 try "nvidia-cdi-refresh writes the same devices" is "$(grep -c 'cdi-refreshed devices=56' $E) $(cdi_state)" "1 yes"
 
 finish

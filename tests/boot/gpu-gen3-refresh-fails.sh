@@ -6,15 +6,15 @@
 # tree: enabled gpu containerd_version
 # console: NODESTRAP verdict=ok
 # Without our drop-ins the CDI writer of the toolkit starts before the driver is loaded, and reaches its start limit (Azure/aks-gpu#175).
-# The node comes up anyway, with a file of our own, and says so.
+# The node comes up anyway, with a CDI file of nodestrap and a warning.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
 may_fail nvidia-cdi-refresh.service nvidia-cdi-refresh.path
-try "the toolkit's writer of CDI has reached its limit" failed nvidia-cdi-refresh.service
+try "the CDI writer of the toolkit has reached its start limit" failed nvidia-cdi-refresh.service
 try "nvidia-cdi-refresh writes nothing" never cdi-refreshed
 check_gpu_node 'nvidia-smi -L' 'module nvidia$' 'nvidia-smi -L' 'cdi-generated devices=4' 'kubelet gpus=4 fabric=not-supported instances=0 cdi=yes'
-try "the warning names the failed unit" grep -E 'nvidia-cdi-refresh.service failed: ' out/status.json
+try "the warning says that nvidia-cdi-refresh.service failed" grep -E 'nvidia-cdi-refresh.service failed: ' out/status.json
 
 finish

@@ -15,6 +15,6 @@
 check_gpu_node 'usr-copy lib64' 'module nvidia$' 'cdi-refreshed devices=4' 'nvidia-smi -L' 'cdi-generated devices=16' \
         'kubelet gpus=4 fabric=not-supported instances=16 cdi=yes'
 try "fabric manager never ran" never 'fm-|nvlsm'
-try "no GPU is in use when nodestrap divides it" is "$(awk '$2 == "nvmlDeviceSetMigMode" && $4 > 1' /var/lib/fake-nvml.state)" ""
+try "no GPU was in use when nodestrap divided it" is "$(awk '$2 == "nvmlDeviceSetMigMode" && $4 > 1' /var/lib/fake-nvml.state)" ""
 
 finish

@@ -33,7 +33,7 @@
 # console: check-health:gpus: off-the-bus: GPU 3 \(0000:86:00.0\)
 # console: NODESTRAP verdict=failed code=EHEALTH step=check-health
 # console: nodestrap: failed \(33 EHEALTH\) at check-health:gpus: GPU 2 .*the driver says: reboot the node
-# GPUs that are not well: each word on the console, in status and in the metrics, and what the configuration makes of it.
+# GPUs with faults: each word is on the console, in status and in the metrics, and the configuration decides what follows.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
@@ -48,24 +48,24 @@ addresses=(0000:53:00.0 0000:64:00.0 0000:75:00.0 0000:86:00.0 0000:97:00.0 0000
 found() {
         local word gpu=$1; shift
         for word; do
-                try "$word of GPU $gpu in status" shown "^  $word: GPU $gpu \(${addresses[gpu]}\): "
-                try "$word of GPU $gpu in the metrics" metric "gpu_health\{gpu=\"$gpu\",address=\"${addresses[gpu]}\",word=\"$word\"\} 1$"
+                try "status has $word of GPU $gpu" shown "^  $word: GPU $gpu \(${addresses[gpu]}\): "
+                try "the metrics have $word of GPU $gpu" metric "gpu_health\{gpu=\"$gpu\",address=\"${addresses[gpu]}\",word=\"$word\"\} 1$"
         done
-        try "GPU $gpu is not healthy" metric "gpu_healthy\{gpu=\"$gpu\",address=\"${addresses[gpu]}\"\} 0$"
+        try "the metrics say that GPU $gpu is not healthy" metric "gpu_healthy\{gpu=\"$gpu\",address=\"${addresses[gpu]}\"\} 0$"
 }
 
 power_on p5-48xlarge; mapfile -t addresses < <(gpus)
-try "a machine that is well comes up" node_starts
+try "a healthy machine comes up" node_starts
 try "status lists what the health check covered" shown '^Health: good, checked fabric, recovery, memory, nvlink, clocks'
-try "the metrics call all eight GPUs healthy" is "$(grep -c '^nodestrap_gpu_healthy.* 1$' /run/nodestrap/metrics.prom)" 8
+try "the metrics say that all eight GPUs are healthy" is "$(grep -c '^nodestrap_gpu_healthy.* 1$' /run/nodestrap/metrics.prom)" 8
 try "the metrics have no fault" no grep -q '^nodestrap_gpu_health{' /run/nodestrap/metrics.prom
 
-try "the node runs with eight faults of the fabric" again 'health 0 0x1 2' 'health 1 0x4 2' 'health 2 0x10 2' 'health 3 0x40 2' 'health 4 0x200 2' 'health 5 0x400 2' 'health 6 0x500 2' 'health 7 0 2'
+try "the node runs with eight different faults of the fabric" again 'health 0 0x1 2' 'health 1 0x4 2' 'health 2 0x10 2' 'health 3 0x40 2' 'health 4 0x200 2' 'health 5 0x400 2' 'health 6 0x500 2' 'health 7 0 2'
 found 0 fabric-bandwidth; found 1 fabric-route-recovery; found 2 fabric-route; found 3 fabric-timeout-recovery
 found 4 fabric-configuration; found 5 fabric-partition; found 6 fabric-links; found 7 fabric-unhealthy
 try "status has eight findings" shown '^Health: 8 findings$'
 
-try "memory, links and clocks: the node runs" again 'health 0 0 3' 'rows 1 pending' 'rows 2 failed' 'ecc 3 2' 'links 4 0,5,17' 'reasons 5 0x48' 'reasons 6 0x88' 'reasons 7 0x20'
+try "the node runs with faults of memory, links and clocks" again 'health 0 0 3' 'rows 1 pending' 'rows 2 failed' 'ecc 3 2' 'links 4 0,5,17' 'reasons 5 0x48' 'reasons 6 0x88' 'reasons 7 0x20'
 found 0 fabric-limited; found 1 row-remap-pending; found 2 row-remap-failed; found 3 ecc-uncorrected
 found 4 nvlink-down; found 5 hw-thermal-slowdown; found 6 hw-power-brake-slowdown; found 7 sw-thermal-slowdown
 try "status no longer has the fault of the earlier run" no shown 'fabric-route'
@@ -73,28 +73,28 @@ try "status no longer has the fault of the earlier run" no shown 'fabric-route'
 try "the node does not run if the driver wants a reset or a replacement" no again 'reasons 0 0x8' 'recovery 1 1' 'recovery 2 2' 'recovery 3 3' 'recovery 4 4' 'recovery 5 5' 'recovery 6 6' 'recovery 7 7'
 found 0 hw-slowdown; found 1 gpu-reset; found 2 node-reboot; found 3 drain-p2p
 found 4 drain-and-reset; found 5 recover-domain; found 6 bus-reset; found 7 system-reboot
-try "the verdict is failed, with the code EHEALTH" is "$(value verdict) $(value code)" "failed EHEALTH"
-try "the message has the number of further faults" says 'GPU 1 .*reset it .*\(and 5 more\)$'
+try "the verdict is failed with EHEALTH" is "$(value verdict) $(value code)" "failed EHEALTH"
+try "the message has the first fault and the number of others" says 'GPU 1 .*reset it .*\(and 5 more\)$'
 try "an unknown recovery action only leads to a warning" again 'recovery 0 9'
 found 0 recovery-unknown
 try "an action for the trays of a whole rack does not keep the node down" again 'recovery all 5'
 found 5 recover-domain
-try "a moment of slowness is none" again 'reasons all 0x8 1x'
-try "the GPUs are well again" shown '^Health: good'
+try "the node runs if GPUs are slow for a moment" again 'reasons all 0x8 1x'
+try "status says that health is good after a slow moment" shown '^Health: good'
 
 # ---- before the node has ever run ----
 power_on p5-48xlarge; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
-fails 33 EHEALTH 'GPU 2 .*the driver says: reboot the node' "a GPU that its driver calls unusable"
+fails 33 EHEALTH 'GPU 2 .*the driver says: reboot the node' "a GPU whose driver wants a reboot"
 power_on p5-48xlarge; policy require; echo 'links 4 0,5' >/etc/fakes/nvml; nvml_changed
 fails 33 EHEALTH 'GPU 4 \(0000:97:00.0\): 2 of its 18 NVLinks are down \(0, 5\)' "require: a GPU with links that are down"
 power_on p5-48xlarge; cp /vmtest/cluster.yaml /etc/eks/nodeadm.d/; spec '{failurePolicy: join-tainted}'; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
 try "join-tainted: the node comes up" node_starts
-try "the verdict is tainted, with the code EHEALTH" is "$(value verdict) $(value code)" "tainted EHEALTH"
+try "join-tainted: the verdict is tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
 try "kubelet registers with a taint" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--register-with-taints=nodestrap/unhealthy=EHEALTH:NoSchedule'"
 power_on p5-48xlarge; policy 'off'; printf '%s\n' 'links 4 0,5' 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
-try "off: the node comes up" node_starts
-try "nodestrap does not check health" no grep -q 'health' /run/nodestrap/metrics.prom
-try "status has no line for health" no shown '^Health'
+try "health off: the node comes up" node_starts
+try "health off: the metrics have no health" no grep -q 'health' /run/nodestrap/metrics.prom
+try "health off: status has no line for health" no shown '^Health'
 power_on p5-48xlarge; echo 'error nvmlDeviceGetRemappedRows 15 3' >/etc/fakes/nvml; nvml_changed
 fails 33 EHEALTH 'GPU 3 .*does not answer on the PCI bus' "a GPU that is lost"
 power_on p5-48xlarge fabric-takes=100000; printf '%s\n' 'health 3 0x500 2' 'links 3 all' >/etc/fakes/nvml; spec '{accelerator: {nvidia: {fabric: {timeout: 20s}}}}'; nvml_changed
@@ -107,9 +107,9 @@ try "T4: the node comes up" node_starts
 mapfile -t addresses < <(gpus)
 found 0 page-retirement-pending
 power_on p4d-24xlarge; echo 'links 5 3' >/etc/fakes/nvml; policy require; nvml_changed
-fails 33 EHEALTH 'GPU 5 .*1 of its 12 NVLinks is down \(3\)' "A100, whose fabric nothing else tells of"
+fails 33 EHEALTH 'GPU 5 .*1 of its 12 NVLinks is down \(3\)' "an A100 with a link that is down"
 power_on p5-4xlarge; policy require
-try "p5.4xlarge, whose links lead nowhere: the node comes up" node_starts
+try "p5.4xlarge, whose links are not connected: the node comes up" node_starts
 try "the machine is well, and status lists what it checked" shown '^Health: good, checked recovery, memory, clocks'
 
 finish

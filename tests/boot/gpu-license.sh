@@ -18,43 +18,43 @@ a = next(a for r in json.load(open("/run/nodestrap/status.json"))["runs"].values
 assert (a["endUsec"] - a["beginUsec"]) / 1e6 < 20, a'; }
 
 power gridd-takes=300
-try "a licence that takes five seconds: the node comes up" node_starts
-try "kubelet has waited for it" kubelet_saw 'gpus=1 .* licensed'
+try "the node comes up if the licence takes five seconds" node_starts
+try "kubelet starts with the licence" kubelet_saw 'gpus=1 .* licensed'
 
 power gridd-never=yes; require
-fails 33 ELICENSE 'GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence for NVIDIA Workstation; without one CUDA fails after some time.* journalctl -u nvidia-gridd shows' "none comes, and it is asked for"
+fails 33 ELICENSE 'GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence for NVIDIA Workstation; without one CUDA fails after some time.* journalctl -u nvidia-gridd shows' "a licence that never comes, with health: require"
 
 power gridd-never=yes; require; echo 'hang nvmlDeviceGetGridLicensableFeatures after 4x' >/etc/fakes/nvml
-fails 33 ELICENSE 'NVML did not answer when asked for the licence of GPU 0 \(0000:31:00.0\); also: GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence' "the library hangs once it has said that there is none"
+fails 33 ELICENSE 'NVML did not answer when asked for the licence of GPU 0 \(0000:31:00.0\); also: GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence' "a library that hangs after it has reported no licence"
 
 power gridd-dies=yes; require
-fails 33 ELICENSE 'nvidia-gridd must get it, but does not run' "the daemon dies before it has one"
+fails 33 ELICENSE 'nvidia-gridd must get it, but does not run' "a licence daemon that dies before it has a licence"
 
 mv /usr/bin/nvidia-gridd /root/; mv /usr/lib/systemd/system/nvidia-gridd.service /root/; systemctl daemon-reload
 power x=; require
-fails 33 ELICENSE 'this image lacks nvidia-gridd' "no daemon in the image, and it is asked for"
+fails 33 ELICENSE 'this image lacks nvidia-gridd' "an image without the licence daemon, with health: require"
 try "the devices phase does not wait for a licence" quick
 
 power x=
 try "without the licence daemon the node comes up" node_starts
-try "kubelet has a GPU without a licence" kubelet_saw 'gpus=1 .* unlicensed'
-try "the plan has said so" warned 'cannot get one \(no nvidia-gridd.service\)'
-try "the plan does not wait for a licence" no grep -q await-license /run/nodestrap/status.json
+try "kubelet has a GPU without a licence if the daemon is missing" kubelet_saw 'gpus=1 .* unlicensed'
+try "the warning says that nvidia-gridd.service is missing" warned 'cannot get one \(no nvidia-gridd.service\)'
+try "nodestrap does not wait for a licence without the daemon" no grep -q await-license /run/nodestrap/status.json
 mv /root/nvidia-gridd /usr/bin/; mv /root/nvidia-gridd.service /usr/lib/systemd/system/; systemctl daemon-reload
 
 power gridd-fails="cannot detect the platform"
-try "a daemon that fails: the node comes up" node_starts
-try "kubelet has a GPU without a licence" kubelet_saw 'gpus=1 .* unlicensed'
+try "the node comes up if the licence daemon fails" node_starts
+try "kubelet has a GPU without a licence if the daemon fails" kubelet_saw 'gpus=1 .* unlicensed'
 try "the warning names the unit that failed" warned 'nvidia-gridd.service'
 try "the warning says what a missing licence means" warned 'has no licence for NVIDIA Workstation; without one CUDA fails after some time'
 
 power x=; sed -i '/^license/d' /etc/fake-nvml; echo 'error nvmlDeviceGetGridLicensableFeatures 3' >/etc/fakes/nvml
-require; fails 33 ELICENSE 'the licence of GPU 0 \(0000:31:00.0\) cannot be read: Not Supported' "a driver that is none of GRID's"
+require; fails 33 ELICENSE 'the licence of GPU 0 \(0000:31:00.0\) cannot be read: Not Supported' "a driver that is not a GRID driver"
 try "the devices phase does not wait for a licence that cannot come" quick
 
 power gridd-never=yes; spec '{accelerator: {nvidia: {health: off}}}'
 try "health off: the node comes up" node_starts
-try "the daemon starts anyway" happened gridd-started
-try "the plan does not wait for a licence when it is off" no grep -q await-license /run/nodestrap/status.json
+try "health off: the licence daemon starts anyway" happened gridd-started
+try "health off: nodestrap does not wait for a licence" no grep -q await-license /run/nodestrap/status.json
 
 finish

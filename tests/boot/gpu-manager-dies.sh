@@ -11,7 +11,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-# power_on's words with which it dies behind all of our steps but the last.
+# With these words for power_on fabric manager dies after all steps of nodestrap but the last.
 LATE="fm-leaves=cdi-begins ctk-waits=fm-died"
 unit_is() { mkdir -p /run/systemd/system/nvidia-fabricmanager.service.d; printf '%b' "$1" >/run/systemd/system/nvidia-fabricmanager.service.d/test.conf; systemctl daemon-reload; }
 FOREGROUND='[Service]\nType=simple\nPIDFile=\nRemainAfterExit=yes\n'      # as in bottlerocket-os/bottlerocket-kernel-kit
@@ -20,47 +20,47 @@ said='.*journalctl -u nvidia-fabricmanager.service and /var/log/fabricmanager.lo
 
 # shellcheck disable=SC2086 # words
 power_on p5-48xlarge $LATE
-fails 33 EFABRICMANAGER "nvidia-fabricmanager.service has died since its start: (its process exited with status 0|its processes are gone); $said" "one that forked and ended well"
+fails 33 EFABRICMANAGER "nvidia-fabricmanager.service has died since its start: (its process exited with status 0|its processes are gone); $said" "a fabric manager that forks and exits with 0"
 try "the error has the last message of fabric manager" says "^detected a fatal NVSwitch error"
 try "the journal entry of the failure lacks that message" no in_journal 'nodestrap: .*detected a fatal NVSwitch error'
-try "fabric manager is dead" is "$(state)" "inactive dead"
+try "the unit of the dead fabric manager is inactive" is "$(state)" "inactive dead"
 rm /etc/fakes/fm-leaves /etc/fakes/ctk-waits
-try "the next run starts it again" systemctl restart nodestrap-run
+try "the next run succeeds without the fault" systemctl restart nodestrap-run
 try "kubelet sees a complete fabric" kubelet_saw 'gpus=8 fabric=completed'
 
 # shellcheck disable=SC2086
 power_on p5-48xlarge $LATE fm-leaves-status=7
-fails 33 EFABRICMANAGER "has died since its start: its process exited with status 7; $said" "one that forked and failed"
+fails 33 EFABRICMANAGER "has died since its start: its process exited with status 7; $said" "a fabric manager that forks and exits with 7"
 power_on p5-48xlarge fm-leaves=yes ctk-waits=fm-died
-fails 33 EFABRICMANAGER "has died since its start: (its process exited with status 0|its processes are gone); $said" "one that dies at once"
+fails 33 EFABRICMANAGER "has died since its start: (its process exited with status 0|its processes are gone); $said" "a fabric manager that dies at once"
 
 power_on p5-48xlarge fm-foreground=yes; unit_is "$FOREGROUND"
-try "one in the foreground that stays active when it ends: the node comes up while it lives" node_starts
+try "the node comes up if a fabric manager in the foreground lives" node_starts
 # shellcheck disable=SC2086
 power_on p5-48xlarge $LATE fm-foreground=yes; unit_is "$FOREGROUND"
-fails 33 EFABRICMANAGER "has died since its start: its process exited with status 0; $said" "one in the foreground that stays active when it ends"
-try "fabric manager is active, without a process" is "$(state)" "active exited"
+fails 33 EFABRICMANAGER "has died since its start: its process exited with status 0; $said" "a fabric manager in the foreground whose unit stays active when it ends"
+try "the unit of the foreground fabric manager stays active after its end" is "$(state)" "active exited"
 
 power_on p4d-24xlarge fm-foreground=yes; unit_is "$FOREGROUND"; spec '{accelerator: {nvidia: {health: require}}}'
-try "A100, of which nothing tells when its links are trained: the node comes up" node_starts
+try "the node comes up with A100 and a fabric manager in the foreground" node_starts
 
 power_on p5-48xlarge; unit_is '[Service]\nType=oneshot\nPIDFile=\nRemainAfterExit=yes\n'
-try "the child of a oneshot: the node comes up while it lives" node_starts
-try "fabric manager stays active, without a process" is "$(state)" "active exited"
+try "the node comes up if the fabric manager of a oneshot unit lives" node_starts
+try "the oneshot unit of fabric manager is active after its command" is "$(state)" "active exited"
 # shellcheck disable=SC2086
 power_on p5-48xlarge $LATE; unit_is '[Service]\nType=oneshot\nPIDFile=\nRemainAfterExit=yes\n'
-fails 33 EFABRICMANAGER "has died since its start: its process exited with status 0; $said" "the child of a oneshot"
+fails 33 EFABRICMANAGER "has died since its start: its process exited with status 0; $said" "a fabric manager that a oneshot unit has started"
 
 # shellcheck disable=SC2086
 power_on p5-48xlarge $LATE; unit_is '[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=always\nRestartSec=200ms\n'
-# A slow machine looks between an end and the next start; else the check waits for it to stay up, in vain.
-fails 33 EFABRICMANAGER "nvidia-fabricmanager.service has died since its start: .*systemd restarted it [0-9]+ times?" "one that systemd restarts again and again"
+# On a slow machine the check runs between an end and the next start. Otherwise it waits in vain for fabric manager to stay up.
+fails 33 EFABRICMANAGER "nvidia-fabricmanager.service has died since its start: .*systemd restarted it [0-9]+ times?" "a fabric manager that systemd restarts again and again"
 power_on p5-48xlarge fm-fails-once=yes; unit_is '[Service]\nRestart=on-failure\nRestartSec=200ms\n'
-try "one that systemd had to restart at the beginning: the node comes up" node_starts
+try "the node comes up if systemd restarts fabric manager at the beginning" node_starts
 
 power_on p6-b200 nvlsm-leaves=cdi-begins ctk-waits=nvlsm-died
 fails 33 EFABRICMANAGER 'NVLSM has died since nvidia-fabricmanager.service started it' "a subnet manager that dies"
 power_on p6-b200
-try "the node comes up if fabric manager stays up" node_starts
+try "the node comes up if the subnet manager stays up" node_starts
 
 finish

@@ -11,9 +11,9 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-try "the run fails with EDRIVER" matches "$(value verdict) $(value code)" "^failed EDRIVER$"
+try "the run has failed with EDRIVER" matches "$(value verdict) $(value code)" "^failed EDRIVER$"
 try "a warning names the key" grep -q 'spec.accelerator.nvidia.fabric.gate.*is require, but this image has no NVIDIA driver' /run/nodestrap/status.json
 try "kubelet does not run" no active kubelet
-try "plan by hand fails, and says what to do" sh -c 'nodestrap plan 2>&1 >/dev/null | grep -q "failed (33 EDRIVER) at plan: .*install the driver in the image, or remove the key"'
+try "plan fails by hand, and the message says what to do" sh -c 'nodestrap plan 2>&1 >/dev/null | grep -q "failed (33 EDRIVER) at plan: .*install the driver in the image, or remove the key"'
 
 finish

@@ -13,6 +13,6 @@
 
 may_fail nvidia-kmod-load nvidia-persistenced nvidia-fabricmanager set-nvidia-clocks
 check_gpu_node 'kubelet gpus=0'
-try "nodestrap loads no driver, and makes neither CDI nor MIG" never 'module nvidia|nvidia-smi|cdi-'
+try "nodestrap loads no driver, calls no nvidia-smi and writes no CDI" never 'module nvidia|nvidia-smi|cdi-'
 
 finish

@@ -16,7 +16,7 @@
 
 try "the machine was started twice" is "$(grep -c ^power-on /var/lib/power-on)" 2
 check_gpu_node dcgm-started fm-active 'nvidia-smi -L' 'cdi-generated devices=56' 'kubelet gpus=8 fabric=not-supported instances=56 cdi=yes'
-try "nothing was reset, and nothing stopped" never 'nvidia-smi.*reset|unload'
-try "the program that holds the GPU runs" active monitor
+try "nodestrap resets no GPU and unloads no module" never 'nvidia-smi.*reset|unload'
+try "the program that holds the GPUs runs" active monitor
 
 finish

@@ -7,19 +7,19 @@
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A p4d.24xlarge whose A100 are to be divided, with an image whose own units hold them before we come: persistenced, DCGM, nvidia_drm.
-# MIG mode stays pending then (NVIDIA/gpu-operator#118, #1845) and nvidia-smi resets nothing; so they are stopped, and started again
-# behind the reset. Fabric manager waits for that.
+# MIG mode stays pending then (NVIDIA/gpu-operator#118, #1845) and nvidia-smi resets nothing; so nodestrap stops them, and starts
+# them again after the reset. Fabric manager waits for that.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
 try "the machine was not rebooted" is "$(grep -c ^power-on /var/lib/power-on)" 1
-try "the GPUs were held by a unit of the image" in_order dcgm-started 'module nvidia_drm' persistenced-started clocks-of-the-ami 'unload nvidia_drm' 'unload nvidia_modeset' 'reset all'
+try "units of the image hold the GPUs, and nodestrap unloads modules before the reset" in_order dcgm-started 'module nvidia_drm' persistenced-started clocks-of-the-ami 'unload nvidia_drm' 'unload nvidia_modeset' 'reset all'
 try "one reset is enough, and the driver does not refuse it" sh -c "! grep reset-refused $E; [ \$(grep -c '^reset' $E) = 1 ]"
-try "fabric manager came up behind it, once" sh -c "[ \$(grep -c '^fm-active' $E) = 1 ]"
+try "fabric manager became active once" sh -c "[ \$(grep -c '^fm-active' $E) = 1 ]"
 check_gpu_node 'reset all' fm-active 'nvidia-smi -L' 'cdi-generated devices=56' 'kubelet gpus=8 fabric=not-supported instances=56 cdi=yes'
 try "persistenced runs again" active nvidia-persistenced
-try "DCGM runs" active nvidia-dcgm
+try "DCGM runs again" active nvidia-dcgm
 try "nvidia_drm is loaded again" test -d /sys/module/nvidia_drm
 
 finish

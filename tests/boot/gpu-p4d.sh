@@ -5,7 +5,7 @@
 # gpu: p4d-24xlarge gen1
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# A p4d.24xlarge from power-on: A100 behind NVSwitches; there an active fabric manager is all that tells of the fabric.
+# A p4d.24xlarge from power-on: A100 behind NVSwitches; only an active fabric manager shows the fabric there.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -5,7 +5,7 @@
 # gpu: p5-4xlarge gen2
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# A p5.4xlarge from power-on: one H100 that no switch connects, so that neither fabric manager nor the fabric is waited for.
+# A p5.4xlarge from power-on: one H100 that no switch connects, so that nodestrap waits neither for fabric manager nor for the fabric.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -14,10 +14,10 @@
 
 try "the driver loads with the options of the image, and then with those of the script" in_order 'module nvidia$' fm-active 'nvidia-smi -L' 'unload nvidia$' 'module nvidia$' fm-active 'nvidia-smi -L' kubelet
 try "the driver loads again only once" is "$(grep -c '^unload nvidia$' $E)" 1
-try "the driver has the option of the script" grep -x 'ImexChannelCount: 512' /proc/driver/nvidia/params
+try "the driver has the option of the user script" grep -x 'ImexChannelCount: 512' /proc/driver/nvidia/params
 check_gpu_node 'unload nvidia$' 'module nvidia$' persistenced-started fm-active 'cdi-generated devices=14' 'kubelet gpus=8 fabric=completed instances=7 cdi=yes'
-try "the modules above the driver are loaded again" ls -d /sys/module/nvidia_drm /sys/module/nvidia_uvm
+try "nvidia_drm and nvidia_uvm are loaded again" ls -d /sys/module/nvidia_drm /sys/module/nvidia_uvm
 try "DCGM runs again" active nvidia-dcgm
-try "no warning is about other options" sh -c "! nodestrap status --long | grep 'other options'"
+try "status has no warning about other driver options" sh -c "! nodestrap status --long | grep 'other options'"
 
 finish

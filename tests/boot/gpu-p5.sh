@@ -12,10 +12,10 @@
 . /vmtest/gpu.sh
 
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
-try "the EFA module loads before kubelet starts" in_order 'module efa' kubelet
+try "the efa module was loaded before kubelet started" in_order 'module efa' kubelet
 try "fabric manager was started once" once fm-
 try "NVLSM never ran" never nvlsm
 try "three runs call nvidia-smi and nvidia-ctk only once" is "$(programs_asked)" 2
-try "status.json has the states of the fabric" is "$(value accelerator states)" "{'Completed': 8}"
+try "status.json says that the fabric of 8 GPUs is complete" is "$(value accelerator states)" "{'Completed': 8}"
 
 finish

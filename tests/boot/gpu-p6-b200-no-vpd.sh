@@ -14,6 +14,6 @@
 check_gpu_node 'module mlx5_core' 'module mlx5_ib' 'module ib_umad' nvlsm-started fm-active 'cdi-generated devices=8' \
         'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
 warned() { python3 -c 'import json; print(*(w for r in json.load(open("/run/nodestrap/status.json"))["runs"].values() for w in r["warnings"] if "switches-unread" in w))'; }
-try "a warning says what could not be read" matches "$(warned)" "switches-unread: 0000:73:00.0/vpd cannot be read: No such file or directory; as p6-b200.48xlarge has 2 functions"
+try "a warning names the product data that cannot be read" matches "$(warned)" "switches-unread: 0000:73:00.0/vpd cannot be read: No such file or directory; as p6-b200.48xlarge has 2 functions"
 
 finish

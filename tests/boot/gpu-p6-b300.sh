@@ -7,7 +7,7 @@
 # spec: {instance: {localStorage: {strategy: ""}, hugePages: {mode: keep}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# A p6-b300.48xlarge from power-on, with the first generation's units: fabric manager is enabled, and the driver waits for the network.
+# A p6-b300.48xlarge from power-on, with the units of the first generation: fabric manager is enabled, and the driver waits for the network.
 # The configuration asks for application clocks, which drivers no longer set on such GPUs: that is not a failure.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh

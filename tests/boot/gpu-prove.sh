@@ -36,35 +36,35 @@ proved() { journalctl -b -o cat -u 'nodestrap-prove@*' | grep -c 'Starting nodes
 
 machine
 before=$(proved)
-try "eight GPUs that are well: the node comes up" node_starts
+try "the node comes up with eight healthy GPUs" node_starts
 try "status says that the test found nothing" shown '^Test: well$'
 try "status has the figures of the test" shown '^  .* GiB of GPU memory, memory .* to-gpu .* to-host .* link .* GB/s$'
-try "the metrics have the figures of the test" is "$(grep -c '^nodestrap_gpu_prove_bytes_per_second{' /run/nodestrap/metrics.prom)" 32
-try "status.json has the figures of each link" is "$(python3 -c 'import json; print(len(json.load(open("/run/nodestrap/status.json"))["accelerator"]["prove"]["links"]))')" 56
-try "one boot tests the GPUs once" is $(($(proved) - before)) 1
-try "a second run tests nothing" systemctl restart nodestrap-run
-try "the next boot tests the GPUs once" is $(($(proved) - before)) 1
-try "nodestrap lists the GPUs before kubelet starts" in_order 'nvidia-smi.*-L' kubelet
-try "the helper had no capability" grep -q '^CapabilityBoundingSet=$' /usr/lib/systemd/system/nodestrap-prove@.service
+try "the metrics have 32 figures of the test" is "$(grep -c '^nodestrap_gpu_prove_bytes_per_second{' /run/nodestrap/metrics.prom)" 32
+try "status.json has the figures of all 56 links" is "$(python3 -c 'import json; print(len(json.load(open("/run/nodestrap/status.json"))["accelerator"]["prove"]["links"]))')" 56
+try "the GPUs were tested once" is $(($(proved) - before)) 1
+try "a second run succeeds" systemctl restart nodestrap-run
+try "a second run does not test the GPUs again" is $(($(proved) - before)) 1
+try "nvidia-smi lists the GPUs before kubelet starts" in_order 'nvidia-smi.*-L' kubelet
+try "the unit of the helper has no capabilities" grep -q '^CapabilityBoundingSet=$' /usr/lib/systemd/system/nodestrap-prove@.service
 
 machine 'stuck 3 0x8000 4 1'
 fails 33 EHEALTH 'GPU 3 \(0000:86:00.0\): [0-9]+ of [0-9]+ words' "a bit that is stuck"
-try "the Event has the GPU, too" grep -rq 'GPU 3' /run/nodestrap/events
+try "the Event names the GPU with the stuck bit" grep -rq 'GPU 3' /run/nodestrap/events
 machine 'wrong-sm 2 0'
 fails 33 EHEALTH 'GPU 2 .*multiplied matrices' "a multiprocessor that adds wrongly"
 machine 'hang cuLaunchKernel 6'
 fails 33 EHEALTH 'GPU 6 .*cuLaunchKernel: timeout' "a kernel launch that never returns"
-try "the others have their figures" is "$(grep -c '^nodestrap_gpu_prove_tested_bytes{' /run/nodestrap/metrics.prom)" 7
+try "the metrics have figures of the seven other GPUs" is "$(grep -c '^nodestrap_gpu_prove_tested_bytes{' /run/nodestrap/metrics.prom)" 7
 machine 'die 400'
 fails 33 EHEALTH 'the test of the GPUs ended early \(signal\)' "a helper that is killed"
 machine 'lost 5 700 after 4x'
 fails 33 EHEALTH 'GPU 5 .*CUDA_ERROR_ILLEGAL_ADDRESS \(700\)' "a GPU that fails in the middle"
 failure=join-tainted; machine 'die 150'; failure=
 try "join-tainted with a helper that is killed: the node comes up" node_starts
-try "a failed test makes the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
+try "join-tainted with a helper that is killed: the verdict is tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
 failure=join-tainted; machine 'wrong-sm 2 0'; failure=
-try "join-tainted: the node comes up" node_starts
-try "another failed test makes the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
+try "join-tainted with a wrong multiprocessor: the node comes up" node_starts
+try "join-tainted with a wrong multiprocessor: the verdict is tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
 
 machine 'speed peer 120 3 5'
 try "a slow link: the node comes up" node_starts
@@ -73,7 +73,7 @@ try "the test has findings, but no other fault" shown '^Test: with findings$'
 more='health: require'; machine 'speed memory 1900 4'; more=
 fails 33 EHEALTH 'GPU 4 .*below 80 % of the median' "slow memory, with health: require"
 machine 'error cuMemAlloc 2 1'
-try "no memory: the node comes up" node_starts
+try "no free GPU memory: the node comes up" node_starts
 try "the finding names the GPU without free memory" shown 'prove-no-memory: GPU 1'
 machine 'ptx 6.3'
 try "a driver that refuses the PTX: the node comes up" node_starts
@@ -90,6 +90,6 @@ try "T4: the node comes up" node_starts
 try "the test leaves out a GPU that it does not support" shown 'prove-unsupported: GPU 0 .*7.5'
 fixture=p5-48xlarge
 policy=off; machine 'stuck 3 0x8000 4 1'
-try "off: the node comes up" node_starts
-try "status has no line for the test" no shown '^Test'
+try "prove off: the node comes up" node_starts
+try "prove off: status has no line for the test" no shown '^Test'
 finish

@@ -12,7 +12,7 @@ try "the run phase exits with 50" exited nodestrap-run 50
 try "nodestrap-run.service failed" failed nodestrap-run
 try "containerd is active" active containerd
 try "the root cause is the last line" in_journal '^nodestrap: failed \(50 EKUBELET\).*kubelet|failed \(50 EKUBELET\).*kubelet'
-try "nothing waits for a node that cannot join" is "$(property nodestrap-joined ExecMainStartTimestampMonotonic) $(property nodestrap-joined ActiveState)" "0 inactive"
-try "status.json says so" grep -qE '"verdict": *"failed"' /run/nodestrap/status.json
+try "nodestrap-joined does not start for a node that cannot join" is "$(property nodestrap-joined ExecMainStartTimestampMonotonic) $(property nodestrap-joined ActiveState)" "0 inactive"
+try "status.json has the verdict failed" grep -qE '"verdict": *"failed"' /run/nodestrap/status.json
 
 finish

@@ -4,8 +4,8 @@
 # imds: imds-m5
 # tree: enabled joined_enabled swap
 # console: NODESTRAP verdict=failed code=EUNIT
-# kubelet ends where there is swap, or where the kernel has other settings than protectKernelDefaults wants. A boot says which it is, by name,
-# and does not start it. tests/cluster/kernel.sh has the real kubelet beside the program.
+# kubelet ends if there is swap, or if the kernel has other settings than protectKernelDefaults wants. The boot names the cause and does
+# not start kubelet. tests/cluster/kernel.sh has the real kubelet beside the program.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
@@ -19,18 +19,18 @@ swap='kubelet does not start with swap \(/dev/zram0, in /proc/swaps\): failSwapO
 try "the run phase exits with 50" exited nodestrap-run 50
 try "the root cause is the last line" in_journal "^nodestrap: failed \(50 EUNIT\) at start-unit:kubelet\.service: $swap"
 try "kubelet was never started" never_started
-try "a plan warns of it" plans "\"$swap\""
+try "a plan warns of swap" plans "\"$swap\""
 head -n 1 /vmtest/kernel/swaps >none; cat none >/vmtest/kernel/swaps
 echo 0 >/vmtest/kernel/sys/kernel/panic; echo 2 >/vmtest/kernel/sys/vm/overcommit_memory
 settings='kubelet does not start: protectKernelDefaults requires other kernel settings \(vm\.overcommit_memory is 2 and not 1, kernel\.panic is 0 and not 10\); set them in a file in /etc/sysctl\.d, or in spec\.instance\.sysctl'
-try "a plan warns of settings" plans "\"$settings\""
-try "the error names the settings that kubelet needs" fails_with "failed \(50 EUNIT\) at start-unit:kubelet\.service: $settings"
+try "a plan warns of kernel settings" plans "\"$settings\""
+try "the error names the kernel settings that kubelet needs" fails_with "failed \(50 EUNIT\) at start-unit:kubelet\.service: $settings"
 try "kubelet has still never started" never_started
 echo 10 >/vmtest/kernel/sys/kernel/panic; echo 1 >/vmtest/kernel/sys/vm/overcommit_memory
-try "a plan says nothing more" no plans 'kubelet does not start'
-try "the run phase ends well" init "--skip config"
+try "a plan has no warning after the settings are right" no plans 'kubelet does not start'
+try "the run phase succeeds after the settings are right" init "--skip config"
 try "kubelet runs" active kubelet
 printf '/swap file 1 0 -2\n' >>/vmtest/kernel/swaps
-try "swap beside a kubelet that runs is none of a second run" init "--skip config"
+try "a second run succeeds although there is swap beside a running kubelet" init "--skip config"
 
 finish

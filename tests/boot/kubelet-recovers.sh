@@ -16,25 +16,25 @@ restarted_after() { printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=
 init_is_queued() { systemctl list-jobs --no-legend kubelet.service | grep -F kubelet.service; }
 restarts() { is "$(property kubelet NRestarts)" "$1"; }
 mkdir -p /run/systemd/system/kubelet.service.d
-try "systemd restarts kubelet, some time" restarted_after 1h
-try "kubelet crashes" crash
-try "now" restarted_after 0
-try "systemd has restarted it" eventually state running
-try "systemd waits an hour for the next restart" restarted_after 1h
-try "kubelet crashes again" crash
+try "the test sets the restart delay of kubelet to an hour" restarted_after 1h
+try "kubelet ends and waits for its restart" crash
+try "the test sets the restart delay to zero" restarted_after 0
+try "systemd restarts kubelet" eventually state running
+try "the test sets the restart delay to an hour again" restarted_after 1h
+try "kubelet ends a second time" crash
 try "systemd counts one restart" restarts 1
 init "--skip config" >out/init 2>&1 & init=$!
-try "the run phase finds it so, and waits" eventually init_is_queued
-try "systemd restarts kubelet at once" restarted_after 0
-wait $init; try "the run phase ends well" sh -c "cat out/init; exit $?"
+try "the run phase queues a start of kubelet and waits" eventually init_is_queued
+try "the test sets the restart delay to zero while the run phase waits" restarted_after 0
+wait $init; try "the run phase succeeds if systemd restarts kubelet" sh -c "cat out/init; exit $?"
 try "kubelet runs" active kubelet
 try "the next run leaves kubelet alone" init "--skip config"
-try "kubelet has started three times" starts 3
-try "systemd waits an hour again" restarted_after 1h
-try "kubelet crashes once more" crash
-try "the environment file of kubelet changes" touch /etc/eks/kubelet/environment
-try "the run phase restarts it, and ends well" init "--skip config"
-try "kubelet is up" active kubelet
-try "once" starts 4
+try "kubelet was started three times" starts 3
+try "the test sets the restart delay to an hour a third time" restarted_after 1h
+try "kubelet ends a third time" crash
+try "the test changes the environment file of kubelet" touch /etc/eks/kubelet/environment
+try "the run phase succeeds while kubelet waits for its restart" init "--skip config"
+try "kubelet is active" active kubelet
+try "kubelet was started four times" starts 4
 
 finish

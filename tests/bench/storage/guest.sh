@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # usage: guest.sh RUNS [WHO…]
 # Runs in the guest of tests/bench/storage.sh: from "disks present" to "mounts active". AWS commands and nodestrap take turns, each on blank
-# disks and again with nothing to do. A line a run: WHO WHICH WALL PROCESSES ELSEWHERE STORAGE. STORAGE is the wall time until the last
-# mount; nodestrap goes on to start containerd and kubelet. A run whose outcome is not right ends all.
+# disks and again with nothing to do. One line for each run: WHO WHICH WALL PROCESSES ELSEWHERE STORAGE. STORAGE is the wall time until the
+# last mount; nodestrap goes on to start containerd and kubelet. A run whose outcome is not right ends all.
 # shellcheck disable=SC2046 # words
 set -eu; cd /vmtest; runs=$1; shift; [ $# -gt 0 ] || set -- peer ours
 BINDS="/var/lib/kubelet /var/lib/containerd /var/log/pods /var/lib/soci-snapshotter-grpc"
@@ -38,7 +38,7 @@ reset() {                               # as the machine comes up: nothing mount
         for m in $(seq 60); do head -c 65536 /dev/zero >/var/lib/containerd/baked/$m; done
         udevadm settle; sync
 }
-check() {                               # does the machine have all that the plan wants?
+check() {                               # all that the configuration requests is true
         local m; mountpoint -q /mnt/k8s-disks/0 || die "$1: nothing on /mnt/k8s-disks/0"
         for m in $BINDS; do [ "$(stat -c %d $m)" = "$(stat -c %d /mnt/k8s-disks/0)" ] || die "$1: $m is not on the disks"; done
         [ "$(findmnt -no FSTYPE /mnt/k8s-disks/0)" = xfs ] || die "$1: no xfs"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154  # bad is guest.sh's
-# Sourced behind guest.sh by tests on EKS's image (tests/fakes/al2023): who started this node, and the roads between nodeadm and
-# nodestrap, as nodestrap-nodeadm(7) tells them.
+# Sourced behind guest.sh by tests on the image of EKS (tests/fakes/al2023). It checks which program started this node, and takes the ways
+# between nodeadm and nodestrap (nodestrap-nodeadm(7)).
 OUR_UNITS="nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined" THEIR_UNITS="nodeadm-boot-hook nodeadm-config nodeadm-run"
 SOMEBODY=/run/somebody
 
@@ -10,7 +10,7 @@ next_boot() { [ "$bad" = 0 ] || finish; cp out/stdout out/report; systemctl rebo
 cat out/report 2>/dev/null
 
 calls() { is "$(cat $SOMEBODY/nodeadm 2>/dev/null | wc -l)" "$1"; }
-# Once or more: udev may tell of an interface when it comes and again when systemd-udev-trigger asks for all.
+# Once or more: udev may report an interface when it comes, and again when systemd-udev-trigger requests all.
 internal_calls() { is "$(sort -u $SOMEBODY/nodeadm-internal 2>/dev/null | sed 's/^nodeadm-internal //' | paste -sd,)" "$1"; }
 ended_well() { is "$(property "$1" Result) $(property "$1" ConditionResult) $(property "$1" ExecMainStatus)" "success yes 0"; }
 # It has "started" when its program was begun (Type=simple), which may be before it has recorded anything.
@@ -18,40 +18,40 @@ kubelet_began() { timeout 120 tail -n +1 -F /run/recording-kubelet/starts 2>/dev
 kubelet_has() { kubelet_began; grep -zqxE -- "$1" /run/recording-kubelet/argv || { tr '\0' '\n' </run/recording-kubelet/argv; return 1; }; }
 kubelet_planned() { active kubelet && nodestrap plan "$@" --credential-plugin aws --show-secrets --output json >plan.json && python3 compare.py kubelet plan.json /run/recording-kubelet/argv; }
 
-# Is there anything in it? That there is a directory at all is systemd-tmpfiles' doing.
+# The directory has a file. systemd-tmpfiles makes the directory itself.
 found_in() { [ -n "$(ls -A "$1" 2>/dev/null)" ]; }
 
-# True of that image by either program.
+# All that is true of that image with either program.
 check_image() { # BOOT
         try "$1: containerd is active" active containerd
         try "$1: kubelet is active" active kubelet
         kubelet_began
         try "$1: kubelet was started once" starts 1
-        try "$1: both are in runtime.slice" is "$(property containerd Slice) $(property kubelet Slice)" "runtime.slice runtime.slice"
+        try "$1: containerd and kubelet are in runtime.slice" is "$(property containerd Slice) $(property kubelet Slice)" "runtime.slice runtime.slice"
         try "$1: scripts of cloud-init find the files of the configuration phase" grep -q NODEADM_KUBELET_ARGS= /run/cloud-init/network
-        try "$1: kubelet is inactive when scripts run" grep -qx 'kubelet is inactive' /run/cloud-init/final
-        try "$1: later interfaces are the CNI's" test -e /run/nodeadm/init
+        try "$1: kubelet is inactive while scripts of cloud-init run" grep -qx 'kubelet is inactive' /run/cloud-init/final
+        try "$1: the CNI has later interfaces" test -e /run/nodeadm/init
         try "$1: no ordering cycle was broken" no_cycle
         try "$1: no unit failed" is "$(systemctl list-units --failed --plain --no-legend | grep -E 'node|kubelet|containerd|cloud')" ''
 }
-# Which program has set up the network.
+# These check which program has set up the network.
 check_network_theirs() {
         try "$1: the nodeadm-internal of the image was called for the interface and for all" internal_calls 'boot-hook,udev-net-manager --action add --interface eth0'
         try "$1: the networkd settings of nodestrap are not there" no test -e /run/systemd/networkd.conf.d/80-nodestrap.conf
-        try "$1: nor has it an interface" is "$(find /run/systemd/network -name '70-eks*' 2>/dev/null) $(systemctl list-units --all --plain --no-legend 'nodestrap-udev-net-manager@*')" ' '
+        try "$1: nodestrap has no interface" is "$(find /run/systemd/network -name '70-eks*' 2>/dev/null) $(systemctl list-units --all --plain --no-legend 'nodestrap-udev-net-manager@*')" ' '
 }
 check_network_ours() {
         try "$1: the nodeadm-internal of the image was not called" internal_calls ''
         try "$1: eth0 is configured" is "$(setup_of eth0)" configured
-        try "$1: by one unit of ours" is "$(property nodestrap-udev-net-manager@eth0 ActiveState) $(property udev-net-manager@eth0 ActiveState)" "active inactive"
-        try "$1: the hook came before the first phase" before "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
+        try "$1: the nodestrap unit of eth0 is active, and the one of the image is not" is "$(property nodestrap-udev-net-manager@eth0 ActiveState) $(property udev-net-manager@eth0 ActiveState)" "active inactive"
+        try "$1: the hook of nodestrap ended before the first phase" before "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
         try "$1: the networkd settings of nodestrap are there" test -e /run/systemd/networkd.conf.d/80-nodestrap.conf
 }
 check_network_swapped() {
         try "$1: eth0 is configured" is "$(setup_of eth0)" configured
-        try "$1: the unit of the image added the interface" is "$(property nodestrap-udev-net-manager@eth0 ActiveState) $(property udev-net-manager@eth0 ActiveState)" "inactive active"
+        try "$1: the unit of the image has added eth0" is "$(property nodestrap-udev-net-manager@eth0 ActiveState) $(property udev-net-manager@eth0 ActiveState)" "inactive active"
         try "$1: the hook of the image succeeded" ended_well nodeadm-boot-hook
-        try "$1: it came before the first phase" before "$(property nodeadm-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodeadm-config ExecMainStartTimestampMonotonic)"
+        try "$1: the hook of the image ended before the first phase" before "$(property nodeadm-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodeadm-config ExecMainStartTimestampMonotonic)"
         try "$1: the nodeadm-internal of the image was not called" internal_calls ''
 }
 
@@ -59,7 +59,7 @@ check_theirs() { # BOOT : a nodeadm has started this node
         check_image "$1"
         check_network_theirs "$1"
         try "$1: the nodeadm of the image ran both phases" calls 2
-        try "$1: kubelet has its arguments" kubelet_has --written-by=somebody
+        try "$1: kubelet has the arguments of nodeadm" kubelet_has --written-by=somebody
         try "$1: nodestrap did nothing" no found_in /run/nodestrap
 }
 check_ours() { # BOOT : the nodestrap units have
@@ -89,11 +89,11 @@ check_swapped() { # BOOT : the nodeadm units have, with our program under its na
 check_again() { # BOOT
         local pids; pids="$(property kubelet MainPID) $(property containerd MainPID)"
         try "$1: a second start succeeds" systemctl restart nodeadm-run
-        try "$1: and says that nothing changed" python3 compare.py unchanged /run/nodestrap/status.json
-        try "$1: and restarted neither daemon" is "$(property kubelet MainPID) $(property containerd MainPID)" "$pids"
+        try "$1: status.json says that the second start changed nothing" python3 compare.py unchanged /run/nodestrap/status.json
+        try "$1: a second start restarts neither kubelet nor containerd" is "$(property kubelet MainPID) $(property containerd MainPID)" "$pids"
 }
 
-# ---- the roads of nodestrap-nodeadm(7) ----
+# ---- the ways of nodestrap-nodeadm(7) ----
 # shellcheck disable=SC2086 # words
 to_ours() { systemctl disable $THEIR_UNITS && systemctl enable $OUR_UNITS; }
 # shellcheck disable=SC2086
@@ -103,7 +103,7 @@ back_from_swap() { update-alternatives --set nodeadm /usr/bin/nodeadm.aws && upd
 swap_again() { update-alternatives --auto nodeadm && update-alternatives --auto nodeadm-internal; }
 both_are() { is "$(readlink -f /usr/bin/nodeadm /usr/bin/nodeadm-internal | xargs)" "$1"; }
 
-# It leaves its directory in /run, which says nothing about whose boot this is.
+# nodestrap leaves its directory in /run, which does not show which program has this boot.
 called_by_hand() { nodestrap wait --timeout 1s; test -d /run/nodestrap; }
 restarts_kubelet() { local before; before=$(property kubelet MainPID); systemctl restart kubelet && active kubelet && no is "$(property kubelet MainPID)" "$before"; }
 
@@ -118,21 +118,21 @@ check_ways() {
         1)      check_theirs "$step, the image as it is"
                 try "the package is installed" dpkg -i /vmtest/nodestrap.deb
                 try "/usr/bin/nodeadm still belongs to the image" grep -q "Stands in for nodeadm" /usr/bin/nodeadm
-                try "the units of nodestrap take over" to_ours;;
+                try "systemctl enables the nodestrap units instead of the nodeadm units" to_ours;;
         2)      check_ours "$step, our units"
-                try "the units of nodeadm take over again" back_from_ours;;
-        3)      check_theirs "$step, back"
-                try "nodestrap is called by hand" called_by_hand
-                try "kubelet can restart" restarts_kubelet
-                try "nodestrap replaces the program" swap
-                try "both programs are nodestrap" both_are "/usr/bin/nodestrap /usr/bin/nodestrap";;
-        4)      check_swapped "$step, our program under nodeadm's units"
-                try "kubelet waits for its turn there, too" waits_for_its_turn
-                try "the cluster would hear of a failure" active nodestrap-event.path
+                try "systemctl enables the nodeadm units instead of the nodestrap units" back_from_ours;;
+        3)      check_theirs "$step, nodeadm again"
+                try "a call of nodestrap by hand leaves /run/nodestrap" called_by_hand
+                try "kubelet can restart after a call of nodestrap by hand" restarts_kubelet
+                try "update-alternatives puts nodestrap in place of both nodeadm programs" swap
+                try "both nodeadm programs are nodestrap" both_are "/usr/bin/nodestrap /usr/bin/nodestrap";;
+        4)      check_swapped "$step, our program under the nodeadm units"
+                try "kubelet waits for its turn under the nodeadm units" waits_for_its_turn
+                try "nodestrap-event.path is active under the nodeadm units" active nodestrap-event.path
                 check_again "$step"
-                try "nodeadm gets its program back" back_from_swap
+                try "update-alternatives gives both programs back to the image" back_from_swap
                 try "both programs belong to the image" both_are "/usr/bin/nodeadm.aws /usr/bin/nodeadm-internal.aws"
-                try "nodestrap replaces the program again" swap_again
+                try "update-alternatives selects nodestrap again" swap_again
                 try "the package is removed" dpkg --purge nodestrap
                 try "the removal gives both programs back to the image" both_are "/usr/bin/nodeadm.aws /usr/bin/nodeadm-internal.aws";;
         5)      check_theirs "$step, the package removed"
@@ -142,40 +142,40 @@ check_ways() {
 }
 
 # Both are enabled: nodestrap has the boot. Then each starts by hand once more, and the other way round after a boot by nodeadm.
-# By what the first of both has done (exec-condition), or by what is enabled (a condition of the unit).
+# systemd skips it because the first of both has run (exec-condition), or because the other is enabled (a condition of the unit).
 skipped() { is "$(property "$1" ActiveState) $(property "$1" ExecMainStartTimestampMonotonic)" "inactive 0" && { is "$(property "$1" Result)" exec-condition || is "$(property "$1" ConditionResult)" no; }; }
 check_both() {
         case $VMTEST_BOOT in
         1)      check_ours "both enabled"
                 # shellcheck disable=SC2086 # words
                 for unit in $THEIR_UNITS udev-net-manager@eth0; do try "$unit was skipped" skipped $unit; done
-                try "a warning names the other in the journal" in_journal 'two-bootstrappers: nodeadm-config.service and nodeadm-run.service are enabled'
+                try "a warning in the journal names the enabled nodeadm units" in_journal 'two-bootstrappers: nodeadm-config.service and nodeadm-run.service are enabled'
                 try "status names nodeadm-config.service" sh -c "nodestrap status --long | grep -F nodeadm-config.service"
                 try "nodeadm started by hand is skipped" systemctl start nodeadm-config nodeadm-run
-                try "nodeadm did not run" calls 0
-                try "the units of nodestrap stay active" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "active active"
-                try "ours can be started again" systemctl restart nodestrap-config nodestrap-run
-                try "the link is one, and the only one" is "$(find /run -name nodestrap -o -name nodeadm -o -name eks-bootstrapper | sort | xargs ls -dF | tr '\n' ' ')" \
+                try "nodeadm started by hand did not run" calls 0
+                try "the nodestrap units stay active" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "active active"
+                try "the nodestrap units can start again" systemctl restart nodestrap-config nodestrap-run
+                try "/run/eks-bootstrapper is the only link to a bootstrapper in /run" is "$(find /run -name nodestrap -o -name nodeadm -o -name eks-bootstrapper | sort | xargs ls -dF | tr '\n' ' ')" \
                         "/run/eks-bootstrapper@ /run/eks/nodeadm/ /run/nodeadm/ /run/nodestrap/ "
                 # shellcheck disable=SC2086
-                try "systemctl disables the units of nodestrap" systemctl disable $OUR_UNITS
+                try "systemctl disables the nodestrap units" systemctl disable $OUR_UNITS
                 next_boot;;
         2)      check_theirs "then nodeadm alone"
-                try "ours, started by hand, refuse" no systemctl start nodestrap-config
-                try "systemctl cannot start nodestrap-run either" no systemctl start nodestrap-run
-                try "the units of nodestrap did not run" is "$(property nodestrap-config ExecMainStartTimestampMonotonic) $(property nodestrap-run ActiveState)" "0 inactive"
-                try "the units of nodestrap left no files for containerd or kubelet" no sh -c "ls -A /run/nodestrap | grep -v read-ahead"
+                try "nodestrap-config does not start by hand" no systemctl start nodestrap-config
+                try "nodestrap-run does not start by hand" no systemctl start nodestrap-run
+                try "neither nodestrap unit has run" is "$(property nodestrap-config ExecMainStartTimestampMonotonic) $(property nodestrap-run ActiveState)" "0 inactive"
+                try "/run/nodestrap has only files of read-ahead" no sh -c "ls -A /run/nodestrap | grep -v read-ahead"
                 try "systemctl status says that this boot belongs to nodeadm" sh -c "systemctl status nodestrap-config | grep -F \"this boot is nodeadm's\""
-                try "nodeadm can be started again" systemctl restart nodeadm-run
-                try "nodeadm ran" calls 4
+                try "nodeadm-run can start again" systemctl restart nodeadm-run
+                try "nodeadm ran both phases again" calls 4
                 # shellcheck disable=SC2086
-                try "systemctl disables the units of nodeadm, too" systemctl disable $THEIR_UNITS
+                try "systemctl disables the nodeadm units" systemctl disable $THEIR_UNITS
                 next_boot;;
-        3)      try "kubelet was never started" never_started
-                try "one of both runs if both start at once, nodeadm first" one_of nodeadm-run nodestrap-run
+        3)      try "kubelet is not started if all units are disabled" never_started
+                try "exactly one bootstrapper runs if both start at once, nodeadm first" one_of nodeadm-run nodestrap-run
                 # shellcheck disable=SC2086
                 systemctl stop kubelet $OUR_UNITS; rm -r /run/eks-bootstrapper /run/recording-kubelet; rm -f $SOMEBODY/nodeadm
-                try "one of both runs if both start at once, nodestrap first" one_of nodestrap-run nodeadm-run;;
+                try "exactly one bootstrapper runs if both start at once, nodestrap first" one_of nodestrap-run nodeadm-run;;
         esac
         finish
 }
@@ -185,7 +185,7 @@ one_of() {
         kubelet_has '--.*' && starts 1 && is "$(wc -l 2>/dev/null <$SOMEBODY/nodeadm),$(property nodestrap-config ActiveState),$(property nodestrap-run ActiveState)" \
                 "$(case $(readlink /run/eks-bootstrapper) in nodeadm) echo 2,failed,inactive;; nodestrap) echo ,active,active;; esac)"
 }
-# Ours, which has the boot, fails: nodeadm does not take it then.
+# nodestrap, which has the boot, fails. nodeadm does not take the boot then.
 check_both_ours_fails() {
         try "the first phase failed" failed nodestrap-config
         # shellcheck disable=SC2086
@@ -198,12 +198,12 @@ check_both_ours_fails() {
 # A GPU node that the nodeadm units start with our program; the caller sources gpu.sh, too. EVENT…: its order.
 check_swapped_gpu_node() {
         check_swapped "GPUs"
-        try "the steps run in the order that this class needs" in_order "$@"
+        try "the devices come up in the order that their class needs" in_order "$@"
         try "containerd starts before kubelet" in_order containerd kubelet
         try "kubelet was started once, when all was ready" once kubelet
         try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend)" ''
         local before; before=$(pids)
-        try "a second start of nodeadm-run is well" systemctl restart nodeadm-run
-        try "another init changes nothing" unchanged
-        try "another init restarts nothing" is "$(pids)" "$before"
+        try "a second start of nodeadm-run succeeds" systemctl restart nodeadm-run
+        try "a second start of nodeadm-run changes nothing" unchanged
+        try "a second start of nodeadm-run restarts nothing" is "$(pids)" "$before"
 }
