@@ -48,8 +48,12 @@ def bake_image():
 
 
 def look():
-    """Right before the run phase."""
-    out = sh('nodestrap', 'plan', '--output', 'json', '-c', 'imds://user-data', '-c', 'file:///etc/eks/nodeadm.d/', '--config-cache', storage.CACHE, check=False)
+    """Right before the run phase. plan does not wait for udev, as init does: if udev has not started an array yet, plan once more after it has."""
+    words = ['nodestrap', 'plan', '--output', 'json', '-c', 'imds://user-data', '-c', 'file:///etc/eks/nodeadm.d/', '--config-cache', storage.CACHE]
+    out = sh(*words, check=False)
+    if ' of inactive md' in out:
+        sh('udevadm', 'settle')
+        out = sh(*words, check=False)
     try:
         plan = json.loads(out[out.index('{'):])
     except ValueError:
