@@ -256,11 +256,14 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                 diag_warn(&plan->warnings, "no-nvidia-runtime",
                           NVIDIA_RUNTIME " is missing: containers run with runc and get GPUs through CDI "
                           "only; install nvidia-container-toolkit");
-        if (stores > 0 && config->instance.storage.strategy == STORAGE_NONE)
+        if (stores > 0 && config->instance.storage.strategy == STORAGE_NONE) {
+                bool known = !strv_contains(host->assumed, "disks");
+                _free_ char *which = !known       ? xstrdup("the instance stores are")
+                                     : stores > 1 ? xasprintf("%zu instance stores are", stores)
+                                                  : xstrdup("1 instance store is");
                 diag_warn_at(&plan->warnings, "unused-instance-store", NULL,
-                             "spec.instance.localStorage.strategy",
-                             "%zu instance store%s not used: no strategy is set", stores,
-                             stores == 1 ? " is" : "s are");
+                             "spec.instance.localStorage.strategy", "%s not used: no strategy is set", which);
+        }
         if (!host->type && gpus > 0)
                 diag_warn(&plan->warnings, "unknown-instance-type",
                           "%s is not a known accelerated type: the plan uses the devices found and cannot "
