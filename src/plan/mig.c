@@ -210,9 +210,7 @@ static int check_machine(const Mig *m, const Config *config, bool file) {
         const GpuModel *model = m->host->gpus.model;
         /* MIG and driver-managed coherent memory exclude each other
          * (NVIDIA/cloud-native-docs:gpu-operator/release-notes.rst). */
-        const Gpus *g = &m->host->gpus;
-        bool driver = (g->class == GPU_CLASS_TRAY || (g->model && g->model->coherent)) &&
-                      config->nvidia.memory != MEMORY_NUMA;
+        bool driver = gpus_are_coherent(m->host) && config->nvidia.memory != MEMORY_NUMA;
         if (!driver && (!model || *model->mig))
                 return 1;
         if (nvidia_mig_is_off(&config->nvidia))

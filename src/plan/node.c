@@ -108,13 +108,16 @@ static void reserve_of(Expected *e, Resource *r, const char *signal) {
 }
 
 static void add_memory(Expected *e, const Config *config, const Host *host) {
-        bool shared = gpus_share_memory(config, host), there = memory_of_cpus(host) < host->memory_bytes;
-        uint64_t bytes = host->memory_bytes > 0 ? host->memory_bytes : UINT64_MAX;
+        bool shared = gpus_share_memory(config, host), there = memory_of_cpus(host) < host->memory_bytes,
+             leaves = there && !shared && gpus_are_coherent(host) && config->nvidia.mode != NVIDIA_OFF;
+        uint64_t bytes = leaves ? memory_of_cpus(host) : host->memory_bytes ?: UINT64_MAX;
         Resource *r = add(e, xstrdup("memory"), bytes, true);
         if (host->memory_bytes == 0)
                 r->doubt = host->type ? "the table of instance types lacks the memory size"
                                     : "the table of instance types lacks the memory size; give "
                                       "--instance-type-file";
+        else if (leaves)
+                r->doubt = "without GPU memory, which leaves when the driver reloads";
         else if (shared && !there)
                 r->doubt = "at least: the driver adds GPU memory when it loads";
         else if (strv_contains(host->assumed, "memoryBytes"))

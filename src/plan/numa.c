@@ -11,11 +11,13 @@
 /* kubelet tries all sets of nodes: 2^17 take a moment, 2^34 hours. */
 #define NODES_TO_COMBINE 16
 
+bool gpus_are_coherent(const Host *host) {
+        return host->gpus.class == GPU_CLASS_TRAY || (host->gpus.model && host->gpus.model->coherent);
+}
+
 bool gpus_share_memory(const Config *config, const Host *host) {
-        bool coherent = host->gpus.class == GPU_CLASS_TRAY ||
-                        (host->gpus.model && host->gpus.model->coherent),
-             old = requirement_misses(requirement_find("cdmm", COMPONENT_DRIVER), host->driver_version);
-        return coherent && config->nvidia.mode != NVIDIA_OFF &&
+        bool old = requirement_misses(requirement_find("cdmm", COMPONENT_DRIVER), host->driver_version);
+        return gpus_are_coherent(host) && config->nvidia.mode != NVIDIA_OFF &&
                (config->nvidia.memory == MEMORY_NUMA || (config->nvidia.memory == MEMORY_AUTO && old));
 }
 

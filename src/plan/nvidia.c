@@ -32,8 +32,7 @@ static void add_option(Stack *s, Must must, const char *name, const char *value)
 }
 
 static void plan_options(Stack *s) {
-        bool coherent = s->tray || (s->host->gpus.model && s->host->gpus.model->coherent);
-        if (coherent) /* or kubelet counts GPU memory as its own */
+        if (gpus_are_coherent(s->host)) /* or kubelet counts GPU memory as its own */
                 add_option(s, s->want->memory == MEMORY_AUTO ? MUST_IF_KNOWN : MUST_BE_SO,
                            "CoherentGPUMemoryMode", s->want->memory == MEMORY_NUMA ? "numa" : "driver");
         else if (s->want->memory != MEMORY_AUTO)

@@ -73,6 +73,8 @@ _nonnull(1, 2) bool plan_cards_here(Plan *plan, const Host *host, char *const *f
 _nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock);
 /* In bytes, without NUMA nodes that have no CPUs: theirs becomes GPU memory when the driver loads. */
 _nonnull_ uint64_t memory_of_cpus(const Host *host);
+/* Can the CPU own GPU memory? If so, memoryMode decides between the CPU and the driver. */
+_nonnull_ bool gpus_are_coherent(const Host *host);
 /* Will the driver bring GPU memory online as NUMA nodes? A first boot cannot see them yet. */
 _nonnull_ bool gpus_share_memory(const Config *config, const Host *host);
 _nonnull_ size_t kubelet_numa_nodes(const Config *config, const Host *host);

@@ -24,7 +24,7 @@ static const char *version_of(const Host *host, size_t component) {
 static bool holds(const Config *config, const Host *host, const char *word) {
         const Nvidia *n = &config->nvidia;
         const GpuModel *m = host->gpus.model;
-        bool tray = host->gpus.class == GPU_CLASS_TRAY, coherent = tray || (m && m->coherent),
+        bool tray = host->gpus.class == GPU_CLASS_TRAY, coherent = gpus_are_coherent(host),
              on = n->mode != NVIDIA_OFF;
         const struct { const char *word; bool holds; } features[] = {
                 { "cdmm", on && coherent && n->memory == MEMORY_DRIVER },
