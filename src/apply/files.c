@@ -257,7 +257,7 @@ static void files_fail(Apply *a, const Action *at, const char *doing, uint64_t b
                                 stop_name(a->interrupted), doing);
         else
                 (void)task_fail(failed, -ETIMEDOUT, CAUSE_STALLED,
-                                "not done after %g s; %s; dmesg shows whether the disk of the file answers",
+                                "not done after %g s; %s; dmesg shows whether the disk responds",
                                 usec_seconds(limit), doing);
 }
 
@@ -293,8 +293,8 @@ static int on_late(sd_event_source *s, uint64_t usec, void *userdata) {
                 return 0;
         }
         _free_ char *doing = job_at(a->files, &at);
-        log_info("%s: still %s after %g s; giving up in %g s; dmesg shows whether the disk of the file "
-                 "answers",
+        log_info("%s: still %s after %g s; giving up in %g s; dmesg shows whether the disk "
+                 "responds",
                  at->id, doing, usec_seconds(usec - files->begin_usec), usec_seconds(files->end_usec - usec));
         (void)!sd_event_source_set_time(s, MIN(usec + TELL_USEC, files->end_usec));
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);

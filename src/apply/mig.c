@@ -130,8 +130,8 @@ static int division_make(Division *d) {
 
 static int ledger_done(Work *w, int changed) {
         int r = root_remove(w->root, MIG_LEDGER);
-        return r < 0 ? work_fail(w, r, CAUSE_MIG, "the MIG modes are as wanted, but %s cannot be removed: %m",
-                                 MIG_LEDGER)
+        return r < 0 ? work_fail(w, r, CAUSE_MIG,
+                                 "the MIG modes are as configured, but %s cannot be removed: %m", MIG_LEDGER)
                      : changed;
 }
 

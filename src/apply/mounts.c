@@ -70,7 +70,7 @@ int mount_device(Work *w, const char *device, const char *target, const char *ty
         work_at(w, "mounting %s on %s", device, target);
         struct libmnt_context *c = libmount.new_context();
         if (!c)
-                return work_fail(w, -ENOMEM, CAUSE_MOUNT, "%s cannot be mounted: libmount has no memory",
+                return work_fail(w, -ENOMEM, CAUSE_MOUNT, "%s cannot be mounted: libmount is out of memory",
                                  device);
         r = context_fill(c, source, where, type, options) ?: libmount.mount(c);
         if (r != 0) {

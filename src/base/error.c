@@ -125,6 +125,12 @@ void diag_suggest(Diag *d, const char *format, ...) {
         RENEW(i->text, xasprintf("%s; did you mean %s?", i->text, i->suggestion));
 }
 
+void diag_instead(Diag *d, const char *format, ...) {
+        Diagnostic *i = &d->items[d->n - 1];
+        RENEW(i->suggestion, FORMATTED(format));
+        RENEW(i->text, xasprintf("%s; set %s instead", i->text, i->suggestion));
+}
+
 void diag_suggest_name(Diag *d, const char *before, const char *name) {
         if (name)
                 diag_suggest(d, "%s%s", before, name);

@@ -159,7 +159,9 @@ _nonnull_ char *position_format(const Position *at, bool column);
 void diagnostic_locate(Diagnostic *i, const Position *at) _nonnull(1, 2);
 /* Adds a replacement to the last item, once: a question behind its sentence, and a member for machines. */
 void diag_suggest(Diag *d, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
-/* The same for before and a name (nearest_name()), unless name is NULL. */
+/* The same as an advice: what the user wrote was meant. */
+void diag_instead(Diag *d, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
+/* diag_suggest() for before and a name (nearest_name()), unless name is NULL. */
 void diag_suggest_name(Diag *d, const char *before, const char *name) _nonnull(1, 2);
 /* Sorts by source and line; stable. */
 _nonnull_ void diag_sort(Diag *d);

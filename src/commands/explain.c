@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap explain WORD`: the manual on a code, a warning or a key, on a machine without man(1). */
+ * `nodestrap explain WORD`: the manual entry for a code, a warning or a key, on a machine without man(1). */
 #include "commands/output.h"
 #include "commands/run.h"
 #include "report/explain.h"

@@ -205,7 +205,7 @@ static int unwrap(Run *run, Blob *b) {
                 return r;
         if (from->chosen)
                 return diag_error_in(&run->diag, -EINVAL, CAUSE_USAGE, b->at.source,
-                                     "is for another node than the files before it; run the command once "
+                                     "is for a different node than the files before it; run the command once "
                                      "for each file");
         from->wrapped = file;
         file = (WrappedFile){};

@@ -89,8 +89,8 @@ static void warn_of_authority(const Merge *m, Diag *diag) {
         const char *fault = pem_fault(pem, size);
         if (fault && authority_is_encoded_once(text) && authority_is_public(text))
                 merge_warn(m, diag, "no-certificate", path,
-                           "%s: kubelet needs a whole one to start; take it from aws eks describe-cluster",
-                           fault);
+                           "%s, but kubelet needs a complete one to start; take it from aws eks "
+                           "describe-cluster", fault);
 }
 
 /* Does an entry of NO_PROXY cover host? As Go reads it

@@ -239,13 +239,13 @@ static const char *interval_fault(const ContainerdGiven *g, const json_t *value,
 
 static const char *list_fault(char type, const json_t *value, const char *limits, Text *room) {
         const char *fault = json_is_array(value) ? NULL
-                            : type == 'l' ? "must be a list of texts" : "must be a list of numbers";
+                            : type == 'l' ? "must be a list of strings" : "must be a list of numbers";
         json_t *item;
         size_t i;
         json_array_foreach(value, i, item)
                 if (!fault)
                         fault = type == 'U' ? number_fault('u', item, "", true, room)
-                                : !json_is_string(item) ? "must be a list of texts"
+                                : !json_is_string(item) ? "must be a list of strings"
                                 : text_fault(json_string_value(item), limits, true, room);
         return fault;
 }
@@ -255,14 +255,14 @@ static const char *value_fault(const ContainerdGiven *g, const Row *row, const j
         switch (row->type) {
         case 's':
                 return json_is_string(value) ? text_fault(json_string_value(value), row->limits, false, room)
-                                             : "must be text: put it in quotes";
+                                             : "must be a string: put it in quotes";
         case 'b':
                 if (json_is_true(value) && *row->limits)
                         return "must be false: it is for a runtime that containerd does not have";
                 return json_is_boolean(value) ? NULL : "must be true or false, without quotes";
         case 'f':
                 return json_is_real(value) || (json_is_integer(value) && !is_one(g))
-                               ? NULL : "must be a number with a point, without quotes";
+                               ? NULL : "must be a number with a decimal point, without quotes";
         case 'd':
                 if (json_is_string(value) && !json_string_length(value))
                         return NULL;

@@ -27,7 +27,7 @@ static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const c
         const char *is = node->type == NODE_MAP    ? "a map"
                          : node->type == NODE_LIST ? "a list"
                          : node->plain             ? "a plain word"
-                                                   : "quoted text";
+                                                   : "a quoted string";
         _free_ char *text = xasprintf("must be %s, but is %s", wanted, is);
         decode_fail(d, node, path, text);
         const char *within = path && path->up ? path->up->key : NULL;
@@ -67,7 +67,7 @@ static void warn_unknown(Decoder *d, const Field *fields, Mark mark, const Path 
 
 static json_t *decode_text(Decoder *d, const Node *node, const Path *path) {
         if (node->type != NODE_SCALAR)
-                return fail_type(d, node, path, "text");
+                return fail_type(d, node, path, "a string");
         if (memchr(node->text, 0, node->n))
                 return decode_fail(d, node, path, "holds a NUL byte");
         return json_stringn(node->text, node->n) ?: decode_fail(d, node, path, "is not UTF-8");

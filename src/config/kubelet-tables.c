@@ -122,7 +122,7 @@ const char *kubelet_member_fault(const KubeletSetting *s, const char *key, const
         if (s->type == 'g')
                 return json_is_boolean(value) ? NULL : "must be true or false, without quotes";
         if (!json_is_string(value))
-                return "must be text: put it in quotes";
+                return "must be a string: put it in quotes";
         bool quantity = s->type == 'q';
         if (*s->limits && !word_is_among(key, s->limits))
                 return quantity ? "is not one of the resources cpu, memory, ephemeral-storage and pid"
@@ -175,7 +175,7 @@ const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Te
         switch (s->type) {
         case 's':
                 if (!json_is_string(value))
-                        return "must be text: put it in quotes";
+                        return "must be a string: put it in quotes";
                 return *s->limits && json_string_length(value) > 0
                                ? word_fault(json_string_value(value), s->limits, room) : NULL;
         case 'b':
@@ -192,10 +192,10 @@ const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Te
                                ? NULL : "must be a whole quantity in quotes, such as 50Mi";
         case 'l':
                 if (!json_is_array(value))
-                        return "must be a list of texts";
+                        return "must be a list of strings";
                 json_array_foreach(value, i, item) {
                         if (!json_is_string(item))
-                                return "must be a list of texts";
+                                return "must be a list of strings";
                         if (*s->limits && !word_is_among(json_string_value(item), s->limits)) {
                                 text_add(room, "holds a value that ");
                                 return word_fault(json_string_value(item), s->limits, room);

@@ -255,10 +255,10 @@ static void warn_no_blank(Splitter *s, bool part, Cursor c) {
         Line l = {};
         (void)line_peek(&c, &l);
         (void)part_warn(s, part, c.line, "missing-blank-line",
-                        name_of(l) > 0 ? "a blank line is missing above this line: cloud-init takes the line "
-                                         "for a header and drops it; add one"
-                                       : "a blank line is missing above this line: cloud-init reads it, but "
-                                         "nodeadm refuses the message; add one");
+                        name_of(l) > 0 ? "a blank line is missing above this line: cloud-init takes this "
+                                         "line for a header and drops it; add a blank line"
+                                       : "a blank line is missing above this line: cloud-init reads the "
+                                         "message, but nodeadm refuses it; add a blank line");
 }
 
 /* Nothing reads text behind the closing delimiter: warns of a NodeConfig there (M11). */

@@ -186,10 +186,10 @@ static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, 
                                                 context, p->context_mark.column);
         _cleanup_(text_done) Text why = {};
         if (blank)
-                text_add(&why, "%s looks like a blank, but YAML accepts only blanks here; write "
-                               "blanks", blank);
+                text_add(&why, "%s looks like a space, but YAML accepts only spaces here; write "
+                               "spaces", blank);
         else if (tab)
-                text_add(&why, "a tab indents this line, but YAML accepts only blanks; use blanks");
+                text_add(&why, "a tab indents this line, but YAML accepts only spaces; use spaces");
         else if (slip)
                 text_add(&why, "%s (%s)", slip, problem);
         else if (p->error == YAML_READER_ERROR || !p->context || context == line)

@@ -20,7 +20,7 @@ static const Xid xids[] = {
         { 110, true, "a security fault" },
         { 119, true, "the GPU system processor (GSP) does not answer" },
         { 120, true, "an error of the GPU system processor (GSP)" },
-        { 121, false, "an error of the link to the CPU (C2C)" },
+        { 121, false, "an error on the link to the CPU (C2C)" },
         { 136, true, "an NVLink that could not be trained" },
         { 140, true, "an uncorrectable memory error" },
         { 143, true, "the GPU could not be initialised" },
@@ -37,7 +37,7 @@ static const Xid xids[] = {
         { 158, true, "a fatal GPU timeout" },
         { 167, false, "a fatal PCIe timeout" },
         { 168, false, "less memory than the GPU should have" },
-        { 173, false, "a fatal error of the link to the CPU (C2C)" },
+        { 173, false, "a fatal error on the link to the CPU (C2C)" },
 };
 
 const Xid *xid_find(unsigned number) {

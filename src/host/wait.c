@@ -77,7 +77,7 @@ static int look_for_stores(const Root *root, const Wanted *w, const Host *h, Loo
         _strv_ char **controllers = NULL;
         size_t there = 0, pending = 0;
         int r = list_optional(root, "/sys/class/nvme", &controllers,
-                              "the disks that are still missing are not known", diag);
+                              "instance stores cannot be listed", diag);
         STRV_FOREACH(c, controllers)
                 pending += is_pending(root, *c);
         for (const Disk *d = h->disks; r >= 0 && d < h->disks + h->n_disks; d++)

@@ -70,7 +70,7 @@ static Cause explain_route(const KubeMoment *m, const char *error, Text *t) {
                          server, strerror((int)r->os_error));
         else if (r->curl == CURLE_OPERATION_TIMEDOUT)
                 text_add(t,
-                         "%s does not accept a connection within %.1f s: the security group of the cluster "
+                         "%s did not accept a connection within %.1f s: the security group of the cluster "
                          "must let this node in on its port. The subnet needs a route there (a NAT gateway, "
                          "or the private endpoint of the cluster)%s",
                          server, (double)r->usec / USEC_PER_SEC,

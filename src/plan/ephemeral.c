@@ -100,6 +100,7 @@ uint64_t ephemeral_bytes(const Plan *plan, const Config *config, const Host *hos
                                      : "this plan cannot see the file system of " KUBELET_DIR;
         if (!mount)
                 return 0;
+        *ret_doubt = "this plan does not know the size of the disks";
         uint64_t device = device_bytes(plan, config, host, mount);
         if (device == 0)
                 return 0;

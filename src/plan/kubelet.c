@@ -330,7 +330,7 @@ static int check_flag(char *element, size_t i, const Host *host, Diag *diag) {
                 if (near)
                         diag_suggest(diag, "--%s", near);
                 else if (*f.key && !f.from)
-                        diag_suggest(diag, "spec.kubelet.config.%s", f.key);
+                        diag_instead(diag, "spec.kubelet.config.%s", f.key);
         }
         return r;
 }

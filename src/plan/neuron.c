@@ -33,7 +33,7 @@ void plan_neuron(Plan *plan, const Host *host) {
                 RENEW(before, xstrdup(loader->id));
         }
         Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_DEVICES, GROUP, "neuron",
-                                "driver of Trainium and Inferentia");
+                                "driver for Trainium and Inferentia");
         action_after(load, before);
         Action *nodes = plan_add(plan, ACTION_AWAIT_DEVICES, PHASE_DEVICES, GROUP, "/dev/neuron*",
                                  "wait for the device file of each device");

@@ -248,7 +248,7 @@ static const Step steps[_STEPS_MAX] = {
         [STEP_CDI] = { ACTION_GENERATE_CDI, "/var/run/cdi/nvidia.yaml",
                 .after = AFTER(LIST) | AFTER(CHANNEL) | AFTER(PERSISTENCED) | AFTER(MANAGER) |
                          AFTER(CDI_REFRESH),
-                .why = "describe the current GPUs to containers" },
+                .why = "describe current GPUs to the container runtime" },
         [STEP_CDI_TURN] = { ACTION_WRITE_FILE, CDI_TURN, .after = AFTER(CDI), .fill = fill_turn,
                 .why = "let nvidia-cdi-refresh update the CDI file" },
         [STEP_IMEX] = { ACTION_START_UNIT, IMEX,

@@ -162,7 +162,7 @@ int plan_pages(Plan *plan, const Config *config, const Host *host, Diag *diag) {
                 for (size_t i = 0; i < host->n_pools; i++)
                         if (i == 0 || host->pools[i].size != host->pools[i - 1].size)
                                 reserve(plan, config, host, &(PageRequest){ host->pools[i].size, 0, -1 },
-                                        "free all huge pages of the image");
+                                        "free huge pages that the image reserved");
                 return 0;
         case HUGEPAGES_AUTO:
                 plan_for_efa(plan, config, host);

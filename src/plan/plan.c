@@ -398,7 +398,7 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
                 return r;
         plan_requirements(plan, config, host);
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST_FILE,
-                 "remove files that this plan no longer writes");
+                 "files that this plan no longer writes");
         plan_take_turn(plan);
         plan_units(plan, config, host);
         plan_node(plan, config, host);

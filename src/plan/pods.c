@@ -40,7 +40,7 @@ static bool are_limits_known(const Host *host) {
 static unsigned standard(const Host *host, const char **ret_source, Diag *warnings) {
         if (!are_limits_known(host)) {
                 diag_warn(warnings, "unknown-eni-limits",
-                          "the number of pods for a %s is not known (%s): the default of %d is used; set "
+                          "the pod limit of a %s is not known (%s), so kubelet gets the default of %d; set "
                           "spec.kubelet.config.maxPods", host->instance.type ?: "machine of this type",
                           host->eni_limits_why ?: "its interfaces are not known", DEFAULT_MAX_PODS);
                 *ret_source = "assumed";
@@ -68,7 +68,7 @@ static void apply_expression(MaxPods *pods, const Config *config, const Host *ho
                 *pods = (MaxPods) { (unsigned)value, "maxPodsExpression" };
         else
                 diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION),
-                             EXPRESSION, "%s; kubelet gets the standard value of %u",
+                             EXPRESSION, "%s; kubelet gets the default of %u",
                              r < 0 ? why ?: "it cannot be evaluated"
                                    : "its result is not a number from 1 to 2147483647", pods->pods);
 }
@@ -82,7 +82,7 @@ MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) 
                 apply_expression(&pods, config, host, warnings);
         else if (config->kubelet.max_pods_expression)
                 diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION), EXPRESSION,
-                             "is not evaluated, so kubelet gets the standard value of %u. nodestrap does "
+                             "is not evaluated, so kubelet gets the default of %u. nodestrap does "
                              "not know how many interfaces and addresses this instance type takes; set "
                              "spec.kubelet.config.maxPods", pods.pods);
         return pods;

@@ -160,7 +160,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_NODE, PHASE_RUN, "kubelet", TAINT_KEY,
-                             "after device failure: refuse an untainted Node");
+                             "refuse an untainted Node after device failure");
         a->with = xstrdup(host->instance.id);
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_unit(&plan->actions[i], "kubelet.service"))
@@ -170,7 +170,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
 
 static void plan_turn(Plan *plan, const char *forget, FailurePolicy policy) {
         static const char *const why[] = {
-                [FAILURE_HOLD] = "let kubelet start after every step succeeds",
+                [FAILURE_HOLD] = "let kubelet start once all steps succeed",
                 [FAILURE_JOIN_TAINTED] = "let kubelet start even if devices failed",
                 [FAILURE_REBOOT] = "start kubelet; after hardware failure reboot once",
                 [FAILURE_POWER_OFF] = "start kubelet; after hardware failure power off",

@@ -183,13 +183,13 @@ static void metrics_health(Text *t, const StatusHealth *health, const StatusGpu 
 static void metrics_prove(Text *t, const StatusHealth *prove, const StatusGpu *gpus) {
         if (!prove)
                 return;
-        metrics_findings(t, "gpu_prove", "1 for each finding of the test of a GPU", prove->findings);
+        metrics_findings(t, "gpu_prove", "1 for each finding of the GPU test", prove->findings);
         metric_head(t, "gpu_prove_tested_bytes", "GPU memory that was written and read back");
         for (const StatusGpu *g = gpus; g && g->address; g++)
                 if (g->tested > 0)
                         text_add(t, "nodestrap_gpu_prove_tested_bytes{gpu=\"%lld\",address=\"%s\"} %lld\n",
                                  (long long)g->index, g->address, (long long)g->tested);
-        metric_head(t, "gpu_prove_bytes_per_second", "measured bandwidth; of links: the slowest one");
+        metric_head(t, "gpu_prove_bytes_per_second", "measured bandwidth; for links, that of the slowest");
         for (const StatusGpu *g = gpus; g && g->address; g++)
                 for (int i = 0; i < STATUS_RATES; i++)
                         if (g->rates[i] > 0)

@@ -69,8 +69,8 @@ int ed25519_parse_public(const char *text, size_t size, Ed25519Key *ret, const c
 int ed25519_parse_private(const char *text, size_t size, Ed25519Key *ret, const char **ret_why) {
         int r = parse(&private_kind, text, size, ret, ret_why);
         if (r < 0 && strstr(text, BEGIN "ENCRYPTED PRIVATE KEY"))
-                *ret_why = "it has a passphrase, which nodestrap cannot ask for; run umask 077, openssl pkey "
-                           "-in KEY.pem -out PLAIN.pem, and remove PLAIN.pem afterwards";
+                *ret_why = "it has a passphrase, which nodestrap cannot ask for; run umask 077 and openssl "
+                           "pkey -in KEY.pem -out PLAIN.pem, sign with PLAIN.pem, then remove it";
         return r;
 }
 

@@ -40,10 +40,10 @@ message() {
         printf '\n--//--\n'
 }
 # Line 12 of a message is line 1 of its NodeConfig.
-bad 'a tab' 11 ESYNTAX decode 'user-data, part 2, line 15, column 1: not YAML: a tab indents this line, but YAML accepts only blanks' < <(good | sed 's/^  cluster/\tcluster/' | message)
-bad 'a no-break space in front of a line' 11 ESYNTAX decode 'user-data, line 5, column 1: not YAML: a no-break space (U+00A0) looks like a blank' \
+bad 'a tab' 11 ESYNTAX decode 'user-data, part 2, line 15, column 1: not YAML: a tab indents this line, but YAML accepts only spaces' < <(good | sed 's/^  cluster/\tcluster/' | message)
+bad 'a no-break space in front of a line' 11 ESYNTAX decode 'user-data, line 5, column 1: not YAML: a no-break space (U+00A0) looks like a space' \
         < <(good | sed $'s/^  cluster: {name: demo, /  cluster:\\n\u00a0\u00a0name: demo\\n    {/')
-bad 'a no-break space behind a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 6: not YAML: a narrow no-break space (U+202F) looks like a blank' < <(good | sed $'s/^spec:/&\u202f/' | message)
+bad 'a no-break space behind a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 6: not YAML: a narrow no-break space (U+202F) looks like a space' < <(good | sed $'s/^spec:/&\u202f/' | message)
 bad 'user data that is not YAML' 11 ESYNTAX decode 'user-data, line 4, column 3: not YAML: ' < <(good | sed 's/^  cluster/  : cluster/')
 bad 'a truncated gzip' 11 ESYNTAX decode 'user-data: the gzip data cannot be trusted: it ends too early' < <(good | gzip | head -c 200)
 bad 'a gzip bomb' 11 ELIMIT decode 'user-data: unpacked, this is larger than the limit of 1048576 bytes' < <({ good; head -c 2000000 /dev/zero | tr '\0' '#'; } | gzip)
@@ -53,7 +53,7 @@ aliases() {
         for i in 1 2 3 4 5; do echo "    a$i: &a$i [$(printf "*a$((i - 1)), %.0s" {1..9})],"; done
         echo '  }}'
 }
-bad 'an alias bomb' 11 ELIMIT decode 'exceeds the limit of 10000 nodes here; use fewer aliases (*name)' < <(aliases)
+bad 'an alias bomb' 11 ELIMIT decode 'exceeds the limit of 10000 YAML nodes here; use fewer aliases (*name)' < <(aliases)
 bad 'deep nesting' 11 ELIMIT decode 'user-data, line 14: maps and lists are nested deeper here than the depth limit of 100 allows' < <({ good; printf '  kubelet: {config: {a: '; printf '[%.0s' {1..120}; printf ']%.0s' {1..120}; echo '}}'; })
 bad 'another apiVersion' 11 EINVALID validate \
                 'user-data, part 2, line 12: apiVersion: is "node.eks.aws/v1beta1"; it must be node.eks.aws/v1alpha1' < <(good | sed 's/v1alpha1/v1beta1/' | message)
@@ -80,7 +80,7 @@ bad 'a line end in a variable' 11 EINVALID validate 'user-data, line 9: spec.ins
 bad 'a map for a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: ' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: {a: CANARY}')
 bad 'a containerd.config that is not TOML' 11 EINVALID validate 'spec.containerd.config: ' < <(set_to 'password = ' 'password CANARY')
 bad 'a containerd.config that is not TOML, in a part of a message' 11 EINVALID validate 'user-data, part 2, line 24: spec.containerd.config: is not TOML: ' < <(set_to 'password = ' 'password CANARY' | message)
-bad 'a password in the URL that names a table' 11 EINVALID validate 'registry.configs.https://(hidden)@reg.example.auth.password: must be text' \
+bad 'a password in the URL that names a table' 11 EINVALID validate 'registry.configs.https://(hidden)@reg.example.auth.password: must be a string' \
         < <(good | sed 's/configs\..*\.auth/configs."https:\/\/me:CANARYurl@reg.example".auth/; s/password = .*/password = 5/')
 bad 'a missing blank after a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 1: not YAML: a blank is missing after the colon on line 13' < <(good | sed 's/^kind: /kind:/' | message)
 bad 'folded TOML' 11 EINVALID validate 'YAML folds the lines after config: > into one; did you mean config: |?' < <(good | sed 's/config: |/config: >/')

@@ -160,7 +160,7 @@ ok "a certificate for other names is EAPICERT" fails EAPICERT "127.0.0.1 shows a
 of plain
 ok "a server without TLS is EAPICERT" fails EAPICERT "no TLS 1.2 or later with https://"
 of full
-ok "EAPIROUTE for a server that accepts no connection names the security group" eval 'fails EAPIROUTE https:// && ends "does not accept a connection within " && ends "security group"'
+ok "EAPIROUTE for a server that accepts no connection names the security group" eval 'fails EAPIROUTE https:// && ends "did not accept a connection within " && ends "security group"'
 of name
 ok "a name that does not resolve is EAPINAME" fails EAPINAME "the name of the API server, kube.invalid, does not resolve (Could not resolve host: kube.invalid)"
 of refused

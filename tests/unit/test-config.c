@@ -250,8 +250,8 @@ TEST(text_keeps_its_source) {
         expect_accepted("  instance: {environment: {default: {A: ~, B: null, C: }}}\n", NULL);
         /* Unicode has line ends here, and systemd has text */
         expect_accepted("  instance: {environment: {default: {A: \"a\\Nb\\Lc\\Pd\"}}}\n", NULL);
-        expect_error("  instance: {environment: {default: {A: [a]}}}\n", "spec.instance.environment.default.A: must be text, but is a list");
-        expect_error("  kubelet: {flags: [a, {b: c}]}\n", "spec.kubelet.flags[1]: must be text, but is a map");
+        expect_error("  instance: {environment: {default: {A: [a]}}}\n", "spec.instance.environment.default.A: must be a string, but is a list");
+        expect_error("  kubelet: {flags: [a, {b: c}]}\n", "spec.kubelet.flags[1]: must be a string, but is a map");
         expect_error("  kubelet: {maxPodsExpression: \"a\\0b\"}\n", "spec.kubelet.maxPodsExpression: holds a NUL byte");
 }
 
@@ -266,7 +266,7 @@ TEST(types_are_strict) {
         expect_error("  instance: {network: {efa: {expectedDevices: -1}}}\n", "expectedDevices: must be from 0 to 1024");
         expect_error("  kubelet: []\n", "spec.kubelet: must be a map, but is a list");
         expect_error("  kubelet: {flags: --v=2}\n", "spec.kubelet.flags: must be a list, but is a plain word");
-        expect_error("  kubelet: {config: 'a: b'}\n", "spec.kubelet.config: must be a map, but is quoted text");
+        expect_error("  kubelet: {config: 'a: b'}\n", "spec.kubelet.config: must be a map, but is a quoted string");
         expect_error("  containerd: {baseRuntimeSpec: [1]}\n", "spec.containerd.baseRuntimeSpec: must be a map");
         expect_error("  containerd: {prePull: ['']}\n", "spec.containerd.prePull[0]: is not the name of an image, such as");
         expect_error("  containerd: {prePull: [a.io/b, 'a.io/c d']}\n", "spec.containerd.prePull[1]: is not the name of an image, such as");
@@ -371,8 +371,8 @@ TEST(missing_fields_are_named_in_order) {
 
 TEST(items_keep_their_numbers) {
         _cleanup_(loaded_done) Loaded l = load_with("  kubelet:\n    flags:\n    - {a: b}\n    - --v=2\n    - [c]\n    - \"--v=1\\n\"\n");
-        ASSERT_CONTAINS(l.messages, "a, line 7: spec.kubelet.flags[0]: must be text");
-        ASSERT_CONTAINS(l.messages, "a, line 9: spec.kubelet.flags[2]: must be text");
+        ASSERT_CONTAINS(l.messages, "a, line 7: spec.kubelet.flags[0]: must be a string");
+        ASSERT_CONTAINS(l.messages, "a, line 9: spec.kubelet.flags[2]: must be a string");
         ASSERT_CONTAINS(l.messages, "a, line 10: spec.kubelet.flags[3]: holds a line break");
         ASSERT_EQ(l.diag.n, 3);
         _cleanup_(loaded_done) Loaded m = load_with("  kubelet: {flags: [~, --root-dir=/x, null, --v=2]}\n");
@@ -712,7 +712,7 @@ TEST(toml_that_containerd_refuses) {
         expect_error("  containerd:\n    config: |\n      version = 3\n      [plugins.'io.containerd.cri.v1.images']\n      # a comment\n      max_concurrent_downloads = \"16\"\n",
                      "a, line 10: spec.containerd.config.plugins.io.containerd.cri.v1.images.max_concurrent_downloads: must be a whole number, without quotes; otherwise containerd exits, or does not serve CRI");
         expect_error("  containerd:\n    config: |\n      imports = [\n      ]\n      disabled_plugins = ['io.containerd.grpc.v1.cri']\n", "a, line 9: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
-        expect_error("  containerd: {config: \"imports = 'x'\"}\n", "a, line 5: spec.containerd.config.imports: must be a list of texts");
+        expect_error("  containerd: {config: \"imports = 'x'\"}\n", "a, line 5: spec.containerd.config.imports: must be a list of strings");
         expect_error("  containerd: {config: \"version = 1\"}\n", "spec.containerd.config.version: is a schema with other names of plugins");
         expect_error("  containerd: {config: \"plugins.'io.containerd.grpc.v1.cri'.containerd.default_runtime_name = 'kata'\"}\n", "default_runtime_name: is not a runtime");
         expect_error("  containerd: {baseRuntimeSpec: {process: {rlimits: [{type: RLIMIT_CPU, hard: '5'}]}}}\n", "a, line 5: spec.containerd.baseRuntimeSpec.process.rlimits[0].hard: must be a whole number");
@@ -906,7 +906,7 @@ TEST(cluster_values_that_cannot_work) {
         expect_cluster("name", "-a", 0, "a, line 5: spec.cluster.name: cluster-name: is not a valid name of an EKS cluster");
         expect_cluster("name", "a.b", 0, "cluster-name");
         expect_cluster("name", "0_a-B", 0, "");
-        expect_cluster("certificateAuthority", "Y2E=", 0, "spec.cluster.certificateAuthority: no-certificate: holds no certificate in PEM: kubelet needs a whole one to start");
+        expect_cluster("certificateAuthority", "Y2E=", 0, "spec.cluster.certificateAuthority: no-certificate: holds no certificate in PEM, but kubelet needs a complete one to start");
         expect_cluster("certificateAuthority", "TFMwdExTMUNSVWRKVGlCRFJWSlVTVVpKUTBGVVJTMHRMUzB0Q2c9PQ==", -EINVAL, "certificateAuthority: is a certificate that is base64-encoded twice");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS0tLS0tCkFBQUEKLS0tLS1FTkQgRUMgUFJJVkFURSBLRVktLS0tLQo=", -EINVAL, "certificateAuthority: is a private key instead of a certificate");
 }
@@ -917,7 +917,7 @@ TEST(certificate_authorities_that_are_cut) {
                 "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPClBRTUJCd05DQUFUT0I3K3FpQWVTcEkzZzk0NjdOM2RNa21qd0dLS1RZSTRNWlF5ZzdJV1dwMXVvNzhveTZ3OGEKTVMwbGJ6dFBPdjNtVGE3Y1FkZVRjNkJIYjU1c3RMR1VvMU13VVRBZEJnTlZIUTRFRmdRVU9veVN3dHZQVkh4SApNWTJRejJaZDJhcHdPWUV3SHdZRFZSMGpCQmd3Rm9BVU9veVN3dHZQVkh4SE1ZMlF6MlpkMmFwd09ZRXdEd1lEClZSMFRBUUgvQkFVd0F3RUIvekFLQmdncWhrak9QUVFEQWdOSUFEQkZBaUVBNHh6RHRXbXRCZzBySFkxTHVaUGcKVWJzSU1ZVklvQXR3TDlDZzJ3eC82TGtDSURxdUVNTUlyalUyV3RkVXEyU1BjYmNUbFBDcHZYU01peXZ6aTNZZQpPOGZ2Ci0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K}\n");
         ASSERT_STREQ(whole.messages, "");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1Q=",
-                       0, "spec.cluster.certificateAuthority: no-certificate: holds a certificate without its END line: kubelet needs a whole one to start");
+                       0, "spec.cluster.certificateAuthority: no-certificate: holds a certificate without its END line, but kubelet needs a complete one to start");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K",
                        0, "no-certificate: holds a certificate of a wrong length");
 }
@@ -957,9 +957,9 @@ TEST(settings_that_kubelet_refuses) {
                 { "nodeStatusUpdateFrequency: 10", "nodeStatusUpdateFrequency: must be a duration" },
                 { "nodeStatusUpdateFrequency: '10'", "nodeStatusUpdateFrequency: must be a duration" },
                 { "nodeStatusUpdateFrequency: 1h5", "nodeStatusUpdateFrequency: must be a duration" },
-                { "clusterDNS: 10.0.0.10", "clusterDNS: must be a list of texts" },
+                { "clusterDNS: 10.0.0.10", "clusterDNS: must be a list of strings" },
                 { "enforceNodeAllocatable: [pods, some]", "enforceNodeAllocatable: holds a value that is not one of none, pods" },
-                { "kubeReserved: {cpu: 1}", "kubeReserved[cpu]: must be text" },
+                { "kubeReserved: {cpu: 1}", "kubeReserved[cpu]: must be a string" },
                 { "kubeReserved: {cpu: '1', gpu: '1'}", "kubeReserved[gpu]: is not one of the resources" },
                 { "systemReserved: {memory: 1GB}", "systemReserved[memory]: must be a quantity" },
                 { "evictionHard: {memory.available: 5p}", "evictionHard[memory.available]: must be a quantity or a percentage" },
@@ -970,7 +970,7 @@ TEST(settings_that_kubelet_refuses) {
                 { "authentication: yes", "authentication: must be a map" },
                 { "topologyManagerPolicy: best", "topologyManagerPolicy: is not one of none, best-effort, restricted, single-numa-node" },
                 { "memoryThrottlingFactor: '0.9'", "memoryThrottlingFactor: must be a number" },
-                { "providerID: 5", "providerID: must be text" },
+                { "providerID: 5", "providerID: must be a string" },
                 { "containerLogMaxSize: 50MB", "containerLogMaxSize: must be a whole quantity in quotes, such as 50Mi" }, { "containerLogMaxSize: 50", "containerLogMaxSize: must be a whole quantity" },
                 { "containerLogMaxFiles: 1", "containerLogMaxFiles: must be from 2 to 2147483647" },
                 { "maxParallelImagePulls: 0", "maxParallelImagePulls: must be from 1 to" },
@@ -1012,7 +1012,7 @@ TEST(settings_that_kubelet_refuses) {
 }
 
 TEST(flags_of_kubelet) {
-        expect_accepted("  kubelet: {flags: ['--v 4 --register_with_taints=a=b:NoSchedule']}\n", "a, line 5: spec.kubelet.flags[0]: deprecated-flag: kubelet calls --register-with-taints deprecated; did you mean spec.kubelet.config.registerWithTaints?");
+        expect_accepted("  kubelet: {flags: ['--v 4 --register_with_taints=a=b:NoSchedule']}\n", "a, line 5: spec.kubelet.flags[0]: deprecated-flag: kubelet calls --register-with-taints deprecated; set spec.kubelet.config.registerWithTaints instead");
         expect_accepted("  kubelet: {flags: [--maximum-dead-containers=1]}\n", "kubelet calls --maximum-dead-containers deprecated\n");
         expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is not a flag of kubelet 1.28 to 1.37: kubelet exits with an unknown flag, and plan --kubelet-version refuses it; did you mean --node-labels?");
         expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "spec.kubelet.flags[0]: kubelet-flag: kubelet from 1.27 on exits: it does not know --container-runtime\n");

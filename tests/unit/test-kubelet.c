@@ -295,7 +295,7 @@ TEST(flags_that_kubelet_does_not_know_are_errors) {
         static const struct { const char *flag, *version, *said; } cases[] = {
                 { "--pod-infra-container-image=x", "1.34.3", NULL }, { "--pod_infra_container_image=x", "1.35.3", "kubelet 1.35.3 does not know --pod-infra-container-image and would exit" },
                 { "--fail-cgroupv1=false", "1.30.14", "does not know --fail-cgroupv1" }, { "--fail-cgroupv1=false", "1.31.13", NULL },
-                { "--v=2 --node-lables=a=b", "1.33.1", "did you mean --node-labels?" }, { "--node-lables=a=b", "1.38.0", NULL }, { "--iptables-drop-bit=1", "1.33.1", "did you mean spec.kubelet.config.iptablesDropBit?" },
+                { "--v=2 --node-lables=a=b", "1.33.1", "did you mean --node-labels?" }, { "--node-lables=a=b", "1.38.0", NULL }, { "--iptables-drop-bit=1", "1.33.1", "; set spec.kubelet.config.iptablesDropBit instead" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();

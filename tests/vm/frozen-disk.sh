@@ -29,7 +29,7 @@ try "a plan is made" within 300 nodestrap plan $(sources)
 
 try "the file system is frozen" freeze
 init >said 2>&1 & pid=$!
-try "after 10 s one line says which step still waits, and when init gives up" within 300 said "$still 10 s; giving up in 110 s; dmesg shows whether the disk of the file answers\$"
+try "after 10 s one line says which step still waits, and when init gives up" within 300 said "$still 10 s; giving up in 110 s; dmesg shows whether the disk responds\$"
 try "init has written no report yet" no test -e $status
 try "init has written no file of the configuration while the disk is frozen" no test -e $before
 try "the file system is thawed" fsfreeze -u /etc/kubernetes

@@ -77,7 +77,7 @@ Judgement interface_judge(const InterfaceFacts *f, char **ret_why) {
         const char *why = NULL;
         *ret_why = NULL;
         if (!f->enis->instance_id || !f->enis->primary)
-                why = "the metadata service does not tell the instance id and its primary interface yet";
+                why = "the metadata service does not list the instance id and its primary interface yet";
         else if (interface_manager(f) == MANAGER_CNI || is_primary(f))
                 return JUDGEMENT_DECIDED;
         else
@@ -322,8 +322,8 @@ static void plan_decided(Making *m, const InterfaceFacts *f, Manager manager) {
         const Eni *eni = eni_find(f->enis, f->interface->mac);
         if (f->no_manage == NO_MANAGE_UNKNOWN && manager == MANAGER_CNI && !kept_decision(f))
                 diag_warn(&m->plan->warnings, "no-manage-unknown",
-                          "%s may have the tag node.k8s.amazonaws.com/no_manage, but EC2 does not tell: the "
-                          "CNI manages it until the next event asks again",
+                          "%s may have the tag node.k8s.amazonaws.com/no_manage, but its tags are not known: "
+                          "the CNI manages it until the next event asks again",
                           name);
         else
                 keep_decision(m, f, manager);
