@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every code that the program can say has its entry in nodestrap-codes(7), and no entry is of a code that is not there; prints TAP.
+"""nodestrap-codes(7) has an entry for each code that the program can print, and for no other code. Prints TAP.
 
-The codes are read from the sources: causes and exit codes from error.h, warnings from the calls that add one,
-words of health from the calls that add a finding, and the words of verdicts and outcomes from where they are set.
+The codes come from the sources: causes and exit codes from error.h, warnings from the calls that add one, and words of health
+from the calls that add a finding. Verdicts and outcomes come from the code that sets them.
 """
 import collections, os, re, sys
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-# Function → which of its arguments is the code.
+# Function → the index of the argument that is the code.
 SAYS = {"diag_warn": 1, "diag_warn_at": 1, "merge_warn": 2, "part_warn": 3, "work_miss": 3, "finding_add": 1, "FOUND": 1, "event_at": 1, "pull_warn": 0}
 CODE = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"')
-# Calls whose code comes from elsewhere: from other warnings, or from the tables and calls below.
+# Files with calls whose code comes from elsewhere: from other warnings, or from the tables and calls below.
 PASSED_ON = {"src/base/error.c", "src/config/texts.c", "src/doc/mime.c",
              "src/apply/task.c", "src/apply/work.c", "src/apply/health.c", "src/nic/net-event.c", "src/nic/snapshot.c",
              "src/health/findings.c", "src/health/gpu.c", "src/health/kernel-log.c", "src/health/prove.c"}
 TABLES, NO_CODES = {"src/health/gpu.c", "src/health/kernel-log.c", "src/health/prove.c"}, {"nvidia-nvswitch"}
-# Types of actions that a plan lets fail, and whose executor has no code of its own: theirs is the type's (task.c, task_miss).
+# Actions of these types may fail. Their executor has no code of its own, so the type is the code (task.c, task_miss).
 MISSED = re.compile(r'\{ ("[a-z-]+"), [^\[]*?\.lenient = true')
 
 
@@ -34,7 +34,7 @@ def sources():
 
 
 def arguments(text, at):
-    """Of the call whose parenthesis opened before at."""
+    """The arguments of the call whose parenthesis opens right before at."""
     depth, begin, out = 0, at, []
     for m in re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|[(){}\[\],]').finditer(text, at):
         c = m.group()
@@ -65,7 +65,7 @@ def causes():
 
 
 def defined():
-    """The names of #define that stand for a code."""
+    """The names that a #define gives to a code: name → code in quotes."""
     return {name: '"%s"' % code for _, text in sources() for name, code in re.findall(r'#define ([A-Z_]+) +"([a-z][a-z0-9-]*)"', text)}
 
 
@@ -86,7 +86,7 @@ def program():
             health.update(w for w in CODE.findall(text) if ("-" in w or w in ("xid", "sxid")) and w not in NO_CODES)
         if path == "src/plan/requirements.c":
             warnings.update(re.findall(r'\.code = "([a-z-]+)"', text))
-        if path == "src/apply/table.c":     # what a step says that the node can do without
+        if path == "src/apply/table.c":     # of steps that a node can do without
             warnings.update(re.findall(r'\.missed = "([a-z-]+)"', text))
             warnings.update(w for name in ("WORK", "WAIT") for given in split_calls(text, name) if len(given) > 2 for w in CODE.findall(given[2]))
         if path.startswith("src/report/"):
@@ -100,7 +100,7 @@ def program():
 
 
 def unhelpful():
-    """Causes that say neither what to look at nor what to do, and those that send to another entry for that: status prints both."""
+    """Causes without Look and Do, and causes whose Look or Do only names another entry: status prints these texts of one entry."""
     causes = re.search(r"^\.SH CAUSES\n(.*?)^\.SH ", read("debian/nodestrap-codes.7"), re.S | re.M).group(1)
     for word, text in re.findall(r'^\.BR (E[A-Z0-9]+) " [^\n]*\n(.*?)(?=^\.TP|^\.SS|\Z)', causes, re.S | re.M):
         if not re.search(r"\\fI(Look|Do):", text):
@@ -110,7 +110,7 @@ def unhelpful():
 
 
 def page():
-    """Section → the set of its entries; of causes with their status."""
+    """Section → its entries; an entry of a cause also has its exit status."""
     sections, name, tag = collections.defaultdict(list), None, False
     for line in read("debian/nodestrap-codes.7").splitlines():
         if line.startswith(".SH "):
@@ -139,13 +139,13 @@ def same(name, said, written):
 
 warnings, health, verdicts, outcomes, unseen = program()
 sections = page()
-same("every call's code can be read from the sources", set(unseen), [])
-same("%d causes" % len(causes()), causes(), sections["CAUSES"])
-same("each says itself what to look at or to do", set(unhelpful()), [])
-same("%d warnings" % len(warnings), warnings, sections["WARNINGS"])
-same("%d words of health" % len(health), health, sections["HEALTH"])
-same("%d verdicts" % len(verdicts), verdicts, sections["VERDICTS"])
-same("%d outcomes" % len(outcomes), outcomes, sections["OUTCOMES"])
-same("there is something to compare", {len(causes()) > 60, len(warnings) > 100, len(health) > 30, len(verdicts) > 2}, [True])
+same("the oracle finds the code of each call in the sources", set(unseen), [])
+same("nodestrap-codes(7) has all %d causes with their exit status, and no others" % len(causes()), causes(), sections["CAUSES"])
+same("each cause in nodestrap-codes(7) says itself what to look at or what to do", set(unhelpful()), [])
+same("nodestrap-codes(7) has all %d warnings, and no others" % len(warnings), warnings, sections["WARNINGS"])
+same("nodestrap-codes(7) has all %d words of health, and no others" % len(health), health, sections["HEALTH"])
+same("nodestrap-codes(7) has all %d verdicts, and no others" % len(verdicts), verdicts, sections["VERDICTS"])
+same("nodestrap-codes(7) has all %d outcomes, and no others" % len(outcomes), outcomes, sections["OUTCOMES"])
+same("the sources have more than 60 causes, 100 warnings, 30 words of health and 2 verdicts", {len(causes()) > 60, len(warnings) > 100, len(health) > 30, len(verdicts) > 2}, [True])
 print("1..%d" % number)
 sys.exit(1 if failed else 0)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Our readers of NVIDIA's driver beside nvidia-smi, value by value, on a machine with a GPU. It changes no setting.
+"""Compares our readers of the NVIDIA driver with nvidia-smi, value by value, on a machine with a GPU. Changes no setting.
 
 usage: device.py --tool FILE [--smi FILE] [--root DIR] [--report DIR]
 
---tool is tests/helpers/device-tool, --smi what `nvidia-smi -q -x` has printed (default: ask it). --report keeps both outputs, the kernel's
-lines and /proc/driver/nvidia, which can become fixtures. Without a GPU all is skipped. The elements are those of nvidia-smi's own DTD
-(https://docs.nvidia.com/deploy/nvidia-smi); older drivers have other names for some, and a value that it lacks is skipped with the reason.
+--tool is tests/helpers/device-tool, --smi the output of `nvidia-smi -q -x` (default: run it). --report keeps both outputs, the messages
+of the kernel and /proc/driver/nvidia, which can become fixtures. Without a GPU the only test is skipped. The elements are those of the DTD
+of nvidia-smi (https://docs.nvidia.com/deploy/nvidia-smi). Older drivers have other names for some. A value that nvidia-smi lacks is
+skipped with the reason.
 """
 import argparse
 import os
@@ -43,14 +44,14 @@ def megahertz(place):
 
 
 def highest(gpu):
-    """Of the supported pairs, not of max_clocks: applications may ask for no other."""
+    """The highest of the supported pairs, not max_clocks: applications can set only supported pairs."""
     pairs = [(int(m.findtext("value").split()[0]), int(g.text.split()[0]))
              for m in gpu.findall("supported_clocks/supported_mem_clock") for g in m.findall("supported_graphics_clock")]
     return "%d,%d" % max(pairs) if pairs else None
 
 
 def reasons(gpu):
-    """The bits that are faults alone: others come and go between two questions."""
+    """Only the bits that are faults: other bits change between two queries."""
     bits = 0
     for word, bit in REASONS.items():
         state = first(gpu, f"clocks_event_reasons/clocks_event_reason_{word}", f"clocks_throttle_reasons/clocks_throttle_reason_{word}")
@@ -86,7 +87,7 @@ def cluster(gpu):
     return text and text.replace("-", "").lower()
 
 
-# key of device-tool, what nvidia-smi says, how both are made alike
+# key of device-tool, reader of the nvidia-smi value, conversion of our value into that form
 ROWS = (
     ("uuid", lambda g: first(g, "uuid"), str),
     ("pci-id", pci_id, str),
@@ -126,7 +127,7 @@ def address(gpu):
 def compare(tap, ours, smi):
     gpus = {address(g): g for g in ET.fromstring(smi).iterfind("gpu")}
     seen = {g for g, _, _ in ours if g != "-"}
-    tap.line(seen == set(gpus), "the same GPUs", "" if seen == set(gpus) else f"\n# ours: {sorted(seen)}\n# nvidia-smi: {sorted(gpus)}")
+    tap.line(seen == set(gpus), "the same GPUs are in device-tool and in nvidia-smi", "" if seen == set(gpus) else f"\n# ours: {sorted(seen)}\n# nvidia-smi: {sorted(gpus)}")
     for gpu, element in sorted(gpus.items()):
         values = {key: value for g, key, value in ours if g == gpu}
         for key, read, alike in ROWS:
@@ -164,7 +165,7 @@ def main():
     tap = Tap()
     if not options.smi and not os.path.exists("/proc/driver/nvidia/version"):
         print("1..1")
-        tap.skip("our readers beside nvidia-smi", "no NVIDIA driver is loaded here")
+        tap.skip("our readers agree with nvidia-smi", "no NVIDIA driver is loaded here")
         return 0
     tool = subprocess.run([options.tool, options.root], capture_output=True, text=True, check=False)
     if tool.returncode:

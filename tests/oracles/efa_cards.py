@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which GPUs of a p6e-gb200.36xlarge have no EFA device near, for each way to place four devices on its cards 1 to 16, beside what plan --efa
-says: tests/oracles/efa_cards.py NODESTRAP CONFIG
+"""Compares plan --efa with the AWS guide: which GPUs of a p6e-gb200.36xlarge have no EFA device near, for each placement of four devices on
+its cards 1 to 16. usage: tests/oracles/efa_cards.py NODESTRAP CONFIG
 
-The rules here are written from AWS's guide (efa-acc-inst-types.html, P6e-GB200), not from conf/network-cards.csv: an odd card takes EFA devices
-alone, at 400 Gbps, an even one EFA or ENA at 200, and GPUs send through the cards 1 and 3, 5 and 7, 9 and 11, 13 and 15."""
+The rules here come from the AWS guide (efa-acc-inst-types.html, P6e-GB200), not from conf/network-cards.csv. An odd card takes only EFA
+devices, at 400 Gbps; an even one takes EFA or ENA, at 200 Gbps. GPUs send through the cards 1 and 3, 5 and 7, 9 and 11, 13 and 15."""
 import concurrent.futures
 import itertools
 import json
@@ -36,7 +36,7 @@ def main(nodestrap, config):
         wrong = [(cards, answer) for cards, answer in zip(placements, answers) if answer != expected(cards)]
     for cards, answer in wrong[:5]:
         print("cards %s: plan says %s, the guide %s" % (cards, answer, expected(cards)))
-    print("%d placements, %d judged otherwise" % (len(placements), len(wrong)))
+    print("%d placements; plan --efa and the guide differ about %d" % (len(placements), len(wrong)))
     return len(placements) != 1820 or bool(wrong)
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a real kubelet says of feature gates, beside conf/feature-gates.csv: tests/oracles/gates.py [--all] KUBELET CSV
+"""Compares conf/feature-gates.csv with what a real kubelet says of feature gates: tests/oracles/gates.py [--all] KUBELET CSV
 
-kubelet gets a configuration with gates, and no API server, so that it ends right behind its check of them. It names every locked gate and
-every need at once, but of unknown gates only one: of those a few are asked, and with --all each, and each known gate alone with both
-values (minutes)."""
+kubelet gets a configuration with gates and without an API server, so it exits right after its check of the gates. It names all locked
+gates and all missing dependencies at once, but only one unknown gate. So the oracle tries a few unknown gates one by one. With --all it
+tries each unknown gate, and each known gate alone with both values (minutes)."""
 import argparse
 import concurrent.futures
 import json
@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-STAYS = "no client provided, cannot use webhook authentication"     # how it ends when it has nothing against its configuration
+STAYS = "no client provided, cannot use webhook authentication"     # how kubelet exits if it accepts its configuration
 
 
 def rows(path):
@@ -26,7 +26,7 @@ def rows(path):
 
 
 def table_at(path, minor):
-    """name → (state, the gates that it needs), of those that 1.minor knows; and the others' names"""
+    """For the gates that 1.minor knows: name → (state, the gates that it needs); and the names of the others."""
     known, others = {}, []
     for name, since, until, steps, needs in rows(path):
         if since <= minor < until:
@@ -42,7 +42,7 @@ def is_on(state):
 
 
 def expected(known, file, flags):
-    """The complaints that the table leads to: of the flags alone, of the file over them, and of them over the file, the first that has any."""
+    """The complaints that the table predicts: the first ones of the flags alone, the file over the flags, and the flags over the file."""
     return next(filter(None, (complaints_of(known, values) for values in (flags, flags | file, file | flags))), [])
 
 
@@ -55,14 +55,14 @@ def complaints_of(known, values):
         return unknown or locked
 
     def enabled(name):
-        everything = {"a": "AllAlpha", "b": "AllBeta"}.get(known[name][0][0])       # of alpha and beta alone
+        everything = {"a": "AllAlpha", "b": "AllBeta"}.get(known[name][0][0])       # for alpha and beta only
         return values.get(name, values.get(everything, is_on(known[name][0])))
     return [f"{name} is enabled, but depends on features that are disabled: {other}" for name, (_, needs) in known.items()
             if enabled(name) for other in needs if not enabled(other)]
 
 
 def complaints(log):
-    """One for each gate, in the words of kubelet; None: it ended elsewhere."""
+    """The complaints of kubelet, one for each gate; None if it exited for another reason."""
     found = re.findall(r"unrecognized feature gate: \w*|cannot set feature gate \w+ to \w+, feature is locked to \w+", log)
     for name, others in re.findall(r"(\w+) is enabled, but depends on features that are disabled: \[([\w ]*)\]", log):
         found += [f"{name} is enabled, but depends on features that are disabled: {other}" for other in others.split()]
@@ -81,33 +81,33 @@ def ask(kubelet, file, flags):
 
 
 def questions(known, others, everything):
-    """(what it asks, the values of the file, those of --feature-gates)"""
+    """(name, the values in the file, the values of --feature-gates)"""
     other = {name: not is_on(state) for name, (state, _) in known.items() if not name.startswith("All")}
     locked = {name: value for name, value in other.items() if known[name][0].startswith("locked")}
     free = {name: value for name, value in other.items() if name not in locked}
-    yield "all gates with their defaults", {name: is_on(state) for name, (state, _) in known.items()}, {}
-    yield "all locked gates with the other value", locked, {}
-    yield "the same, as flags", {}, locked
-    yield "the same, with flags that mend them", locked, {name: not value for name, value in locked.items()}
-    yield "all other gates with the other value", free, {}
-    yield "the same, with flags that mend them", free, {name: not value for name, value in free.items()}
+    yield "all gates with their defaults in the file", {name: is_on(state) for name, (state, _) in known.items()}, {}
+    yield "all locked gates with the other value in the file", locked, {}
+    yield "all locked gates with the other value as flags", {}, locked
+    yield "all locked gates with the other value in the file, and flags with the right one", locked, {name: not value for name, value in locked.items()}
+    yield "all gates that are not locked with the other value in the file", free, {}
+    yield "all gates that are not locked with the other value in the file, and flags with their defaults", free, {name: not value for name, value in free.items()}
     needing = {name: True for name, (state, needs) in known.items() if needs and not state.startswith("locked")}
     needed = {need: True for name in needing for need in known[name][1] if not known[need][0].startswith("locked")}
-    yield "what is needed as flags, what needs it in the file", needing, needed
-    yield "and the other way round", needed, needing
-    yield "what is needed turned off by flags", needing | needed, {name: False for name in needed if name not in needing}
+    yield "dependencies as flags, and the gates that need them in the file", needing, needed
+    yield "dependencies in the file, and the gates that need them as flags", needed, needing
+    yield "dependencies and the gates that need them in the file, and flags that turn the dependencies off", needing | needed, {name: False for name in needed if name not in needing}
     for name in others if everything else others[::max(1, len(others) // 8)]:
-        yield f"{name}, which is not known", {name: True}, {}
+        yield f"{name}, which this version does not know", {name: True}, {}
     for name in ("NoSuchGate", "nodeSwap", ""):
-        yield f"{name!r}, which is not a gate", {name: True}, {}
+        yield f"{name!r}, which is not a gate of any version", {name: True}, {}
     for name in known if everything else ("AllAlpha", "AllBeta"):
         for value in (True, False):
             yield f"{name}={value} alone", {name: value}, {}
 
 
 def main():
-    parser = argparse.ArgumentParser(description="kubelet and conf/feature-gates.csv say the same")
-    parser.add_argument("--all", action="store_true", help="ask for each gate")
+    parser = argparse.ArgumentParser(description="compares conf/feature-gates.csv with what a real kubelet says of feature gates")
+    parser.add_argument("--all", action="store_true", help="try each gate alone")
     parser.add_argument("kubelet")
     parser.add_argument("csv")
     options = parser.parse_args()
@@ -117,7 +117,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for (what, *values), (said, last) in zip(asked, pool.map(lambda question: ask(options.kubelet, *question[1:]), asked)):
             want = sorted(expected(known, *values))
-            if said is None and not want:               # nothing against its gates: another setting is missing then
+            if said is None and not want:               # kubelet accepts the gates, and exits for another reason
                 elsewhere += 1
                 print(f"# {what}: {last}")
             elif said != want and not (want and want[0].startswith("unrecognized") and said and said[0] in want):

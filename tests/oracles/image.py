@@ -31,7 +31,7 @@ def ok(what, good, why=""):
 
 
 def blob(descriptor, kind):
-    """The bytes that a descriptor names; they are what it says."""
+    """The bytes that a descriptor names. Type, size and digest must be those of the descriptor."""
     name = "blobs/" + descriptor["digest"].replace(":", "/")
     data = files[name]
     used.add(name)
@@ -55,36 +55,36 @@ if sys.argv[2] == "--layer":
 
 programs = dict(word.split("=", 1) for word in sys.argv[2:])
 ok("the archive is an image layout 1.0.0", json.loads(files["oci-layout"]) == {"imageLayoutVersion": "1.0.0"}, files["oci-layout"])
-ok("the archive has one image, which has a name", len(top["manifests"]) == 1 and top["manifests"][0]["annotations"] ==
+ok("the archive has one image, with the name nodestrap:latest", len(top["manifests"]) == 1 and top["manifests"][0]["annotations"] ==
    {"io.containerd.image.name": "docker.io/library/nodestrap:latest", "org.opencontainers.image.ref.name": "latest"}, top)
 ok("the archive has an image for each architecture that was built", sorted(images) == sorted(programs), sorted(images))
-ok("both lists are version 2 of what they are", all(d["schemaVersion"] == 2 and d["mediaType"] == INDEX for d in (top, index)), index)
-ok("all is root's, of one time, and in order", all((m.uid, m.gid, m.uname, m.gname) == (0, 0, "", "") for m in members) and len({m.mtime for m in members}) == 1
+ok("index.json and the list that it names are indexes of schema version 2", all(d["schemaVersion"] == 2 and d["mediaType"] == INDEX for d in (top, index)), index)
+ok("all members of the archive belong to root, have one time and are in order", all((m.uid, m.gid, m.uname, m.gname) == (0, 0, "", "") for m in members) and len({m.mtime for m in members}) == 1
    and [m.name for m in members][:3] == ["oci-layout", "index.json", "manifest.json"] and members[3:] == sorted(members[3:], key=lambda m: m.name), members)
 created = set()
 for arch, (entry, manifest, config, layers) in sorted(images.items()):
     ok(f"{arch}: the manifest names a configuration and a layer", manifest["schemaVersion"] == 2 and manifest["mediaType"] == MANIFEST and len(layers) == 1, manifest)
-    ok(f"{arch}: the platform of the index is that of the configuration", entry["platform"] == {"architecture": config["architecture"], "os": config["os"]} and (config["architecture"], config["os"]) == (arch, "linux"), entry)
+    ok(f"{arch}: the index has the platform of the configuration", entry["platform"] == {"architecture": config["architecture"], "os": config["os"]} and (config["architecture"], config["os"]) == (arch, "linux"), entry)
     ok(f"{arch}: the image runs nodestrap help as user 65534 in /work", {k: config["config"][k] for k in ("User", "Entrypoint", "Cmd", "WorkingDir")} ==
        {"User": "65534:65534", "Entrypoint": ["/nodestrap"], "Cmd": ["help"], "WorkingDir": "/work"}, config)
     plain = [gzip.decompress(layer) for layer in layers]
-    ok(f"{arch}: the digest of each layer without its compression", config["rootfs"] == {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(p).hexdigest() for p in plain]}, config)
-    ok(f"{arch}: no time and no name in the compression", all(layer[3:8] == bytes(5) for layer in layers), layers[0][:10])
+    ok(f"{arch}: the configuration has the digest of each uncompressed layer", config["rootfs"] == {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(p).hexdigest() for p in plain]}, config)
+    ok(f"{arch}: the gzip header of each layer has no time and no name", all(layer[3:8] == bytes(5) for layer in layers), layers[0][:10])
     layer = tarfile.open(fileobj=io.BytesIO(plain[0]))
-    ok(f"{arch}: the layer is a program and a folder", [(m.name, m.isfile(), m.mode, m.uid, m.gid) for m in layer] == [("nodestrap", True, 0o755, 0, 0), ("work", False, 0o755, 0, 0)], layer.getmembers())
+    ok(f"{arch}: the layer has a program and a folder, and nothing else", [(m.name, m.isfile(), m.mode, m.uid, m.gid) for m in layer] == [("nodestrap", True, 0o755, 0, 0), ("work", False, 0o755, 0, 0)], layer.getmembers())
     with open(programs[arch], "rb") as file:
         ok(f"{arch}: the program is the one that was built", layer.extractfile("nodestrap").read() == file.read())
     label = config["config"]["Labels"]["org.opencontainers.image.version"]
-    ok(f"{arch}: the version is in the name of the file", os.path.basename(sys.argv[1]) == f"nodestrap-{label}-oci.tar", label)
+    ok(f"{arch}: the file name of the archive has the version of the image", os.path.basename(sys.argv[1]) == f"nodestrap-{label}-oci.tar", label)
     ok(f"{arch}: the configuration and its history have the same time", config["created"] == config["history"][0]["created"] and re.fullmatch(r"\d{4}(-\d\d){2}T(\d\d:){2}\d\dZ", config["created"]), config)
     created.add(config["created"])
 ok("all architectures have the same time", len(created) == 1, created)
 
 saved = json.loads(files["manifest.json"])
 tags = [tag for one in saved for tag in one["RepoTags"]]
-ok("docker's list has the same configurations and layers", sorted((one["Config"], one["Layers"]) for one in saved) ==
+ok("manifest.json, for docker load, has the same configurations and layers", sorted((one["Config"], one["Layers"]) for one in saved) ==
    sorted(("blobs/" + m["config"]["digest"].replace(":", "/"), ["blobs/" + d["digest"].replace(":", "/") for d in m["layers"]]) for _, m, _, _ in images.values()), saved)
-ok("each name in it stands once, latest too", len(tags) == len(set(tags)) and "nodestrap:latest" in tags and all(re.fullmatch(r"nodestrap:[\w][\w.-]{0,127}", tag) for tag in tags), tags)
-ok("no file is there that none of them names", set(files) == used, set(files) ^ used)
+ok("manifest.json has each image name once, and nodestrap:latest is one of them", len(tags) == len(set(tags)) and "nodestrap:latest" in tags and all(re.fullmatch(r"nodestrap:[\w][\w.-]{0,127}", tag) for tag in tags), tags)
+ok("the archive has no file that no list or manifest names", set(files) == used, set(files) ^ used)
 print(f"1..{count}")
 sys.exit(1 if bad else 0)

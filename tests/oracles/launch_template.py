@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A launch template beside its NodeConfig: the shapes of AWS's guides pass, and each mutation of one is a finding; prints TAP.
+"""A launch template and its NodeConfig in config check: the forms of the AWS guides pass, and each mutation is a finding. Prints TAP.
 
-The contents are our own, the shapes those of the guides (src/doctor/launch-template.c names them). botocore's model of EC2 judges the shapes,
-so that no test is about a template that nobody can make: tests/oracles/launch_template.py NODESTRAP
+The contents are our own. The forms are those of the guides (src/doctor/launch-template.c names them). The model of EC2 in botocore checks
+the forms, so each test is about a template that EC2 would read. usage: tests/oracles/launch_template.py NODESTRAP
 """
 import base64, copy, json, os, re, subprocess, sys, tempfile
 
@@ -45,7 +45,7 @@ OWN = {"IamInstanceProfile": {"Arn": "arn:aws:iam::111122223333:instance-profile
 PLACED = {"Placement": {"GroupName": "training"}}
 # Name → template, NodeConfig.
 BASES = {
-    # EKS: device-management-efa.adoc; a placement group is what EC2's guide recommends.
+    # EKS: device-management-efa.adoc; the EC2 guide recommends a placement group.
     "managed P6-B200": ({"InstanceType": "p6-b200.48xlarge", "ImageId": "ami-0123456789abcdef0", **PLACED, "NetworkInterfaces": [
         nic(0, 0, "interface"), nic(0, 1, "efa-only")] + [nic(i, 0, "efa-only") for i in range(1, 8)]}, efa(8)),
     # EKS: capacity-blocks-mng.adoc, capacity-blocks.adoc
@@ -112,7 +112,7 @@ def rename(path, name):
 
 
 def check(template, config, *options, wrap=True):
-    """Its lines, exit status and findings."""
+    """The lines of the template, the exit status and the findings of config check."""
     data = dict(template, UserData=base64.b64encode(config.encode()).decode())
     if wrap:
         data = {"LaunchTemplateVersions": [{"LaunchTemplateId": "lt-0123456789abcdef0", "LaunchTemplateName": "gpu", "VersionNumber": 7,
@@ -128,7 +128,7 @@ PREFIX = "LaunchTemplateVersions[0].LaunchTemplateData."
 
 
 def told(name, base, change, path, severity, words):
-    """The mutation is one finding, at its line."""
+    """Checks that the mutation is one finding, at its line."""
     template, config = copy.deepcopy(BASES[base])
     if isinstance(change, str):
         config = change
@@ -148,105 +148,105 @@ def told(name, base, change, path, severity, words):
 for name, (template, config) in BASES.items():
     for wrap in (True, False):
         lines, status, found = check(template, config, "--strict", wrap=wrap)
-        result(status == 0 and not found, "%s, %s" % (name, "as the AWS CLI prints it" if wrap else "alone"), json.dumps(found, indent=1))
+        result(status == 0 and not found, "config check --strict accepts the template \"%s\" %s" % (name, "as the AWS CLI prints it" if wrap else "alone"), json.dumps(found, indent=1))
 
 W, E = "warning", "error"
 for row in [
     # ---- interfaces
-    ("no primary interface", "P5, one address", put("NetworkInterfaces[0].DeviceIndex", 1), "NetworkInterfaces", E,
+    ("a template without a primary interface is an error", "P5, one address", put("NetworkInterfaces[0].DeviceIndex", 1), "NetworkInterfaces", E,
      "EC2 needs a primary interface; give one NetworkCardIndex 0 and DeviceIndex 0"),
-    ("an efa-only primary interface", "P5, one address", put("NetworkInterfaces[0].InterfaceType", "efa-only"), "NetworkInterfaces[0]", E,
+    ("a primary interface of type efa-only is an error", "P5, one address", put("NetworkInterfaces[0].InterfaceType", "efa-only"), "NetworkInterfaces[0]", E,
      "the primary interface needs an address, and efa-only has none; write interface, or choose DeviceIndex 1"),
-    ("two interfaces at one place", "managed P6-B200", lambda t: t["NetworkInterfaces"].append(nic(0, 0, "interface")), "NetworkInterfaces[9]", E,
+    ("two interfaces with one network card and one device index are an error", "managed P6-B200", lambda t: t["NetworkInterfaces"].append(nic(0, 0, "interface")), "NetworkInterfaces[9]", E,
      "has the network card 0 of NetworkInterfaces[0], and also its DeviceIndex; choose another"),
-    ("two EFA devices on a card", "P6e-GB200", put("NetworkInterfaces[4]", nic(9, 1, "efa-only")), "NetworkInterfaces[4]", E,
+    ("two EFA devices on one network card are an error", "P6e-GB200", put("NetworkInterfaces[4]", nic(9, 1, "efa-only")), "NetworkInterfaces[4]", E,
      "has the network card 9 of NetworkInterfaces[3], and also EFA, of which a card takes one; choose another"),
-    ("a card too many", "P6-B300", put("NetworkInterfaces[16].NetworkCardIndex", 17), "NetworkInterfaces[16]", E,
+    ("a network card that the type does not have is an error", "P6-B300", put("NetworkInterfaces[16].NetworkCardIndex", 17), "NetworkInterfaces[16]", E,
      "p6-b300.48xlarge has no network card 17; the last one is 16"),
-    ("EFA on a type without", "no_manage", lambda t: t.update(PLACED, NetworkInterfaces=[nic(0, 0, "efa")]), "NetworkInterfaces[0]", E,
+    ("EFA on a type without EFA is an error", "no_manage", lambda t: t.update(PLACED, NetworkInterfaces=[nic(0, 0, "efa")]), "NetworkInterfaces[0]", E,
      "is EFA device 1, and g5.xlarge takes 0; remove it, or write InterfaceType interface"),
-    ("EFA on the card for addresses", "P6-B300", put("NetworkInterfaces[3]", nic(0, 1, "efa-only")), "NetworkInterfaces[3]", E,
+    ("EFA on a network card without EFA is an error", "P6-B300", put("NetworkInterfaces[3]", nic(0, 1, "efa-only")), "NetworkInterfaces[3]", E,
      "network card 0 of p6-b300.48xlarge takes no EFA; write InterfaceType interface"),
-    ("addresses on a card for EFA", "P6e-GB200", put("NetworkInterfaces[2].InterfaceType", "efa"), "NetworkInterfaces[2]", E,
+    ("an interface with addresses on a network card only for EFA is an error", "P6e-GB200", put("NetworkInterfaces[2].InterfaceType", "efa"), "NetworkInterfaces[2]", E,
      "network card 5 of p6e-gb200.36xlarge takes no addresses; write InterfaceType efa-only"),
-    ("an address for efa-only", "P5", put("NetworkInterfaces[5].PrivateIpAddress", "10.0.0.9"), "NetworkInterfaces[5].PrivateIpAddress", E,
+    ("an address of an efa-only interface is an error", "P5", put("NetworkInterfaces[5].PrivateIpAddress", "10.0.0.9"), "NetworkInterfaces[5].PrivateIpAddress", E,
      "an EFA-only interface takes no address; remove it"),
-    ("addresses for efa-only", "P5", put("NetworkInterfaces[5].Ipv4PrefixCount", 1), "NetworkInterfaces[5].Ipv4PrefixCount", E,
+    ("a prefix count of an efa-only interface is an error", "P5", put("NetworkInterfaces[5].Ipv4PrefixCount", 1), "NetworkInterfaces[5].Ipv4PrefixCount", E,
      "an EFA-only interface takes no address; remove it"),
-    ("a public address beside several interfaces", "P5", put("NetworkInterfaces[0].AssociatePublicIpAddress", True),
+    ("a public address of an instance with several interfaces is an error", "P5", put("NetworkInterfaces[0].AssociatePublicIpAddress", True),
      "NetworkInterfaces[0].AssociatePublicIpAddress", E, "EC2 gives no public address to an instance with several interfaces; remove it"),
-    ("security groups at the top", "P5", put("SecurityGroupIds", ["sg-0123456789abcdef0"]), "SecurityGroupIds", E,
+    ("SecurityGroupIds beside NetworkInterfaces is an error", "P5", put("SecurityGroupIds", ["sg-0123456789abcdef0"]), "SecurityGroupIds", E,
      "EC2 refuses it beside NetworkInterfaces; move it to Groups of each interface"),
-    ("security groups by name", "no_manage", put("SecurityGroups", ["nodes"]), "SecurityGroups", E, "EC2 refuses it beside NetworkInterfaces"),
-    ("an interface without groups", "P5", drop("NetworkInterfaces[7].Groups"), "NetworkInterfaces[7]", W,
+    ("SecurityGroups beside NetworkInterfaces is an error", "no_manage", put("SecurityGroups", ["nodes"]), "SecurityGroups", E, "EC2 refuses it beside NetworkInterfaces"),
+    ("an interface without security groups is a warning", "P5", drop("NetworkInterfaces[7].Groups"), "NetworkInterfaces[7]", W,
      "gets the default security group of the VPC; name Groups, for EFA one that allows all traffic within it"),
-    ("a type of interface that is none", "no_manage", put("NetworkInterfaces[0].InterfaceType", "EFA"), "NetworkInterfaces[0].InterfaceType", W,
+    ("an unknown type of interface is a warning", "no_manage", put("NetworkInterfaces[0].InterfaceType", "EFA"), "NetworkInterfaces[0].InterfaceType", W,
      "EC2 does not take this value; write one of interface, efa, efa-only; did you mean efa?"),
-    ("a subnet for a managed group", "managed P6-B200", put("NetworkInterfaces[0].SubnetId", "subnet-0123456789abcdef0"), "NetworkInterfaces[0].SubnetId", W,
+    ("a subnet in the template of a managed node group is a warning", "managed P6-B200", put("NetworkInterfaces[0].SubnetId", "subnet-0123456789abcdef0"), "NetworkInterfaces[0].SubnetId", W,
      "a managed node group refuses it, and a node of your own needs IamInstanceProfile: remove the one, or add the other"),
-    ("a shutdown behaviour for a managed group", "managed capacity block", put("InstanceInitiatedShutdownBehavior", "terminate"),
+    ("a shutdown behaviour in the template of a managed node group is a warning", "managed capacity block", put("InstanceInitiatedShutdownBehavior", "terminate"),
      "InstanceInitiatedShutdownBehavior", W, "a managed node group refuses it"),
-    ("hibernation for a managed group", "managed capacity block", put("HibernationOptions", {"Configured": False}), "HibernationOptions", W,
+    ("hibernation in the template of a managed node group is a warning", "managed capacity block", put("HibernationOptions", {"Configured": False}), "HibernationOptions", W,
      "a managed node group refuses it"),
-    ("more expectedDevices than interfaces", "P5", efa(33), "NetworkInterfaces", E,
+    ("more expectedDevices than EFA interfaces is an error", "P5", efa(33), "NetworkInterfaces", E,
      "has 32 EFA devices, and spec.instance.network.efa wants 33: the boot ends with EEFA; add interfaces, or lower expectedDevices"),
-    ("EFA required and no interface at all", "metadata and volumes",
+    ("required EFA in a template without interfaces is an error", "metadata and volumes",
      node_config("network: {efa: {mode: require}}\n    storage: {volumes: [{device: /dev/xvdb, mountTarget: /var/lib/models}]}"), "", E,
      "has 0 EFA devices, and spec.instance.network.efa wants 1"),
-    ("no placement group", "P5", drop("Placement"), "NetworkInterfaces", W,
+    ("EFA without a placement group is a warning", "P5", drop("Placement"), "NetworkInterfaces", W,
      "EFA is fastest within a cluster placement group; name one in Placement.GroupName"),
-    ("no_manage without its gate", "no_manage", node_config(), "TagSpecifications[0].Tags", W,
+    ("the tag no_manage without its feature gate is a warning", "no_manage", node_config(), "TagSpecifications[0].Tags", W,
      "nothing configures interfaces with node.k8s.amazonaws.com/no_manage; set spec.featureGates.OSManagedNoManageENIs: true"),
     # ---- capacity
-    ("a capacity block without its reservation", "capacity block", drop("CapacityReservationSpecification"), "InstanceMarketOptions.MarketType", E,
+    ("a capacity block without its reservation is an error", "capacity block", drop("CapacityReservationSpecification"), "InstanceMarketOptions.MarketType", E,
      "capacity-block needs CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId; add it"),
-    ("a capacity block with an empty target", "capacity block",
+    ("a capacity block with an empty reservation target is an error", "capacity block",
      drop("CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"), "InstanceMarketOptions.MarketType", E,
      "capacity-block needs CapacityReservationSpecification"),
-    ("a capacity block without a type", "managed capacity block", drop("InstanceType"), "InstanceMarketOptions.MarketType", E,
+    ("a capacity block without an instance type is an error", "managed capacity block", drop("InstanceType"), "InstanceMarketOptions.MarketType", E,
      "capacity-block needs InstanceType; add it"),
-    ("a capacity block of another type", "capacity block", put("InstanceType", "g6e.48xlarge"), "InstanceMarketOptions.MarketType", W,
+    ("a capacity block of a type without capacity blocks is a warning", "capacity block", put("InstanceType", "g6e.48xlarge"), "InstanceMarketOptions.MarketType", W,
      "AWS listed no capacity blocks of g6e.48xlarge in November 2026; choose another type, or remove it"),
-    ("a capacity block in a placement group", "capacity block", put("Placement", {"GroupName": "x"}), "Placement.GroupName", W,
+    ("a capacity block in a placement group is a warning", "capacity block", put("Placement", {"GroupName": "x"}), "Placement.GroupName", W,
      "EC2 places a capacity block itself, and another group can keep instances from starting; remove it"),
-    ("a market that is none", "capacity block", put("InstanceMarketOptions.MarketType", "capacity-blocks"), "InstanceMarketOptions.MarketType", W,
+    ("an unknown market type is a warning", "capacity block", put("InstanceMarketOptions.MarketType", "capacity-blocks"), "InstanceMarketOptions.MarketType", W,
      "did you mean capacity-block?"),
     # ---- metadata
-    ("no metadata", "metadata and volumes", put("MetadataOptions.HttpEndpoint", "disabled"), "MetadataOptions.HttpEndpoint", E,
+    ("a disabled metadata service is an error", "metadata and volumes", put("MetadataOptions.HttpEndpoint", "disabled"), "MetadataOptions.HttpEndpoint", E,
      "nodestrap reads user data from the metadata service, so the boot ends with EIMDS; set it to enabled"),
-    ("IMDSv1", "metadata and volumes", put("MetadataOptions.HttpTokens", "optional"), "MetadataOptions.HttpTokens", W,
+    ("optional IMDS tokens (IMDSv1) are a warning", "metadata and volumes", put("MetadataOptions.HttpTokens", "optional"), "MetadataOptions.HttpTokens", W,
      "IMDSv1 gives the credentials of the node without a token, and nodestrap needs no IMDSv1; write required"),
-    ("tokens of another kind", "metadata and volumes", put("MetadataOptions.HttpTokens", "Required"), "MetadataOptions.HttpTokens", W,
+    ("an unknown value of HttpTokens is a warning", "metadata and volumes", put("MetadataOptions.HttpTokens", "Required"), "MetadataOptions.HttpTokens", W,
      "did you mean required?"),
-    ("no hop", "metadata and volumes", put("MetadataOptions.HttpPutResponseHopLimit", 0), "MetadataOptions.HttpPutResponseHopLimit", W,
+    ("a hop limit of 0 is a warning", "metadata and volumes", put("MetadataOptions.HttpPutResponseHopLimit", 0), "MetadataOptions.HttpPutResponseHopLimit", W,
      "EC2 does not take this value; write one of 1-64"),
-    ("65 hops", "metadata and volumes", put("MetadataOptions.HttpPutResponseHopLimit", 65), "MetadataOptions.HttpPutResponseHopLimit", W,
+    ("a hop limit of 65 is a warning", "metadata and volumes", put("MetadataOptions.HttpPutResponseHopLimit", 65), "MetadataOptions.HttpPutResponseHopLimit", W,
      "write one of 1-64"),
-    ("tags in the metadata", "metadata and volumes", put("MetadataOptions.InstanceMetadataTags", "enabled"), "MetadataOptions.InstanceMetadataTags", W,
+    ("instance tags in the metadata service are a warning", "metadata and volumes", put("MetadataOptions.InstanceMetadataTags", "enabled"), "MetadataOptions.InstanceMetadataTags", W,
      "EC2 then refuses an instance with a slash in a tag key, such as kubernetes.io/cluster/NAME; write disabled"),
     # ---- volumes
-    ("no volume for the NodeConfig", "metadata and volumes", drop("BlockDeviceMappings[1]"), "BlockDeviceMappings", W,
+    ("a missing mapping for a volume of the NodeConfig is a warning", "metadata and volumes", drop("BlockDeviceMappings[1]"), "BlockDeviceMappings", W,
      "spec.instance.storage.volumes[0] waits for /dev/xvdb: unless the image maps it, the boot ends with EVOLUME; add a mapping"),
-    ("no volumes at all", "metadata and volumes", drop("BlockDeviceMappings"), "", W, "volumes[0] waits for /dev/xvdb"),
-    ("another name", "metadata and volumes", put("BlockDeviceMappings[1].DeviceName", "/dev/sdc"), "BlockDeviceMappings", W, "volumes[0] waits for /dev/xvdb"),
-    ("a volume that is taken out", "metadata and volumes", put("BlockDeviceMappings[1]", {"DeviceName": "/dev/xvdb", "NoDevice": "x"}),
+    ("a template without mappings for a volume of the NodeConfig is a warning", "metadata and volumes", drop("BlockDeviceMappings"), "", W, "volumes[0] waits for /dev/xvdb"),
+    ("a mapping with another name than the volume of the NodeConfig is a warning", "metadata and volumes", put("BlockDeviceMappings[1].DeviceName", "/dev/sdc"), "BlockDeviceMappings", W, "volumes[0] waits for /dev/xvdb"),
+    ("a mapping with NoDevice for a volume of the NodeConfig is a warning", "metadata and volumes", put("BlockDeviceMappings[1]", {"DeviceName": "/dev/xvdb", "NoDevice": "x"}),
      "BlockDeviceMappings", W, "volumes[0] waits for /dev/xvdb"),
-    ("a volume without a size", "metadata and volumes", drop("BlockDeviceMappings[1].Ebs.VolumeSize"), "BlockDeviceMappings[1]", W,
+    ("a mapping without a size for a volume of the NodeConfig is a warning", "metadata and volumes", drop("BlockDeviceMappings[1].Ebs.VolumeSize"), "BlockDeviceMappings[1]", W,
      "has no Ebs.VolumeSize for spec.instance.storage.volumes[0]; add it"),
-    ("two volumes of one name", "metadata and volumes", put("BlockDeviceMappings[0].DeviceName", "/dev/xvdb"), "BlockDeviceMappings[1]", E,
+    ("two mappings with the same name to Linux are an error", "metadata and volumes", put("BlockDeviceMappings[0].DeviceName", "/dev/xvdb"), "BlockDeviceMappings[1]", E,
      "an earlier mapping has this DeviceName, or is the same to Linux; rename one"),
     # ---- user data
-    ("user data above 16 KiB", "managed capacity block", node_config() + "#" * 16384, "UserData", E, "bytes without base64, and EC2 takes 16384; compress them: "
+    ("user data above 16 KiB is an error", "managed capacity block", node_config() + "#" * 16384, "UserData", E, "bytes without base64, and EC2 takes 16384; compress them: "
      "gzip -9 <FILE | base64 -w 0"),
 ]:
     told(*row)
 
-# ---- plan looks, too; and Terraform has the same by other names
+# ---- plan checks a template, too. Terraform has other names for the keys
 NAMES = {"Groups": "security_groups", "SecurityGroupIds": "vpc_security_group_ids"}
 
 
 def terraform(tree):
-    """As a plan of aws_launch_template has it (terraform show -json): each block is a list, tags are a map."""
+    """The template as terraform show -json prints a planned aws_launch_template: each block is a list, tags are a map."""
     out = {}
     for key, value in tree.items():
         name = NAMES.get(key) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower()
@@ -270,7 +270,7 @@ def check_terraform(template, config):
 
 for name, (template, config) in BASES.items():
     status, found = check_terraform(template, config)
-    result(status == 0 and not found, "%s, in a plan of Terraform" % name, json.dumps(found, indent=1))
+    result(status == 0 and not found, "config check --strict accepts the template \"%s\" in a plan of Terraform" % name, json.dumps(found, indent=1))
 for base, path, change in (("P5", "network_interfaces[8]", put("NetworkInterfaces[4].NetworkCardIndex", 7)),
                            ("P5", "vpc_security_group_ids", put("SecurityGroupIds", ["sg-0123456789abcdef0"])),
                            ("P5", "network_interfaces[0].associate_public_ip_address", put("NetworkInterfaces[0].AssociatePublicIpAddress", "true")),
@@ -281,9 +281,9 @@ for base, path, change in (("P5", "network_interfaces[8]", put("NetworkInterface
     config = change if isinstance(change, str) else change(template) or config
     status, found = check_terraform(template, config)
     wanted = "planned_values.root_module.resources[0].values." + path
-    result(status == 11 and {f.get("path") for f in found} == {wanted}, "%s: a mutation in a plan of Terraform" % path, json.dumps(found, indent=1))
+    result(status == 11 and {f.get("path") for f in found} == {wanted}, "config check --strict finds a mutation in a plan of Terraform at %s" % path, json.dumps(found, indent=1))
 
-for words, change, wanted in (("passes", put("KeyName", "ops"), 0), ("tells", drop("CapacityReservationSpecification"), 11)):
+for words, change, wanted in (("accepts", put("KeyName", "ops"), 0), ("rejects", drop("CapacityReservationSpecification"), 11)):
     template, config = copy.deepcopy(BASES["capacity block"])
     change(template)
     data = dict(template, UserData=base64.b64encode(config.encode()).decode())
@@ -296,9 +296,9 @@ template, config = copy.deepcopy(BASES["capacity block"])
 drop("CapacityReservationSpecification")(template)
 p = subprocess.run([NODESTRAP, "config", "dump", "-c", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, input=json.dumps(
     {"LaunchTemplateData": dict(template, UserData=base64.b64encode(config.encode()).decode())}).encode())
-result(p.returncode == 0 and b'"apiVersion"' in p.stdout, "config dump prints the NodeConfig of any template", p.stderr.decode())
+result(p.returncode == 0 and b'"apiVersion"' in p.stdout, "config dump prints the NodeConfig of a template with an error", p.stderr.decode())
 
-# ---- and by a loop: each interface of a type, removed, of another kind or at the place of the next one
+# ---- a loop: five mutations of each interface of a type
 template = BASES["P5"][0]
 missed = []
 for i in range(33):
@@ -312,10 +312,10 @@ for i in range(33):
         change(mutated)
         if not check(mutated, BASES["P5"][1])[2]:
             missed.append("NetworkInterfaces[%d] %s" % (i, what))
-result(not missed, "33 interfaces, each with five mutations", "\n".join(missed))
+result(not missed, "each of five mutations of each of 33 interfaces is a finding", "\n".join(missed))
 
 
-# ---- keys: one letter less, and one in the other case
+# ---- keys: without a letter, and with a small first letter
 def keys(tree, path=""):
     if isinstance(tree, dict):
         for key, value in tree.items():
@@ -345,18 +345,18 @@ for name, (template, config) in BASES.items():
                 missed.append("%s: %s" % (path, wrong))
             if MODEL and not botocore.validate.ParamValidator().validate(mutated, MODEL).has_errors():
                 unlike.append("%s: %s" % (path, wrong))
-result(not missed and seen == set(READ), "%d keys, each with two misspellings" % len(READ), "\n".join(missed) or sorted(set(READ) - seen))
+result(not missed and seen == set(READ), "config check suggests the right key for two misspellings of each of %d keys" % len(READ), "\n".join(missed) or sorted(set(READ) - seen))
 
-# ---- what EC2's model says of the same
+# ---- the model of EC2 in botocore
 why = "" if MODEL else "botocore is not installed (python3-botocore)"
-result(not unlike, "botocore refuses these misspellings, too", "\n".join(unlike), why)
+result(not unlike, "botocore refuses the misspelled keys, too", "\n".join(unlike), why)
 for name, (template, _) in BASES.items():
     report = botocore.validate.ParamValidator().validate(template, MODEL) if MODEL else None
-    result(not report or not report.has_errors(), "%s: a shape of EC2's" % name, report and report.generate_report(), why)
+    result(not report or not report.has_errors(), "botocore accepts the template \"%s\"" % name, report and report.generate_report(), why)
 
 
 def all_keys(shape, seen=()):
-    """A tree with each key that there is."""
+    """A tree with each key of the model."""
     if shape.type_name == "structure":
         return {} if shape.name in seen else {k: all_keys(v, seen + (shape.name,)) for k, v in shape.members.items()}
     if shape.type_name == "list":
@@ -369,6 +369,6 @@ if MODEL:
     found = check(all_keys(MODEL), node_config())[2]
     said = [f for f in found if "is not a key of EC2" in f["message"] or not f["path"].startswith(PREFIX)]
     said += ["not looked at"] if not any("HttpTokens" in f["path"] for f in found) else []
-result(not said, "no key of EC2's model is called a misspelling", json.dumps(said, indent=1), why)
+result(not said, "config check calls no key of the EC2 model a misspelling", json.dumps(said, indent=1), why)
 print("1..%d" % number)
 sys.exit(failed > 0)
