@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """usage: libraries.py PROGRAM [SOURCES]
-Does the program run with the libraries of Amazon Linux 2023? Reads what its ELF asks of the dynamic linker and, with SOURCES (the
-folder src/ that it was built of), what it looks for with dlopen(3), what it asks of libcurl by number and of the kernel by syscall(2).
-Every symbol has the version of its library that brought it: in the ELF where the library gives its symbols versions, else in the table
-below. A symbol that is in neither fails, and so does one that is newer than Amazon Linux 2023 has. Prints TAP."""
+Does the program run with the libraries of Amazon Linux 2023? The oracle reads what the ELF of the program needs from the dynamic linker.
+With SOURCES (the folder src/ of its build), it also reads what the program loads with dlopen(3), its constants of libcurl and the numbers
+for syscall(2). Each symbol has the version of its library that introduced it: in the ELF if the library gives versions to its symbols,
+otherwise in the table below. A symbol in neither fails, and so does one that is newer than Amazon Linux 2023. Prints TAP."""
 import os, re, subprocess, sys
 
-# https://docs.aws.amazon.com/linux/al2023/release-notes/all-packages.html: the lowest that any of its releases had.
+# https://docs.aws.amazon.com/linux/al2023/release-notes/all-packages.html: the lowest version in any of its releases.
 AL2023 = {"glibc": "2.34", "systemd": "252", "openssl": "3.0.0", "util-linux": "2.37", "jansson": "2.14", "libyaml": "0.2.5",
           "expat": "2.5.0", "zlib": "1.2.11", "curl": "7.87.0", "linux": "6.1", "nvml": "384"}
-# Version nodes of libraries that give each symbol its own.
+# Version nodes of libraries that give versions to their symbols.
 NODES = {"GLIBC": "glibc", "LIBSYSTEMD": "systemd", "OPENSSL": "openssl", "BLKID": "util-linux", "MOUNT": "util-linux"}
-# What is linked, by the name that both distributions have.
+# Libraries that the program links, by the name in both distributions.
 LOADERS = {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"}
 LINKED = {"libjansson.so.4", "libyaml-0.so.2", "libexpat.so.1", "libz.so.1", "libsystemd.so.0", "libcrypto.so.3", "libc.so.6", "libm.so.6",
           *map(os.path.basename, LOADERS)}
-# Where a library does not say, the first release that has it: jansson's CHANGES.rst and the headers of each of its tags; libyaml's and
-# zlib's headers; expat's Changes; libcurl's docs/libcurl/symbols-in-versions and man pages ("Added-in"); the manual pages of section 2.
+# For libraries that give no versions to symbols, the first release with each symbol. Sources: jansson's CHANGES.rst and the headers of each
+# of its tags; libyaml's and zlib's headers; expat's Changes; libcurl's docs/libcurl/symbols-in-versions and man pages ("Added-in"); the
+# manual pages of section 2.
 SINCE = """
 jansson 1.0 json_array json_array_get json_array_size json_delete json_dumps json_false json_integer json_integer_value json_loadf
  json_load_file json_loads json_null json_number_value json_object json_object_del json_object_get json_object_iter json_object_iter_key json_object_iter_next
@@ -69,7 +70,7 @@ linux 5.6 SYS_openat2
 linux 5.8 STATX_ATTR_MOUNT_ROOT
 linux 5.12 SYS_mount_setattr
 """
-# Those of jansson carry the library's name as their version; what a linker adds by itself has none and may be missing.
+# Symbols of jansson have the name of the library as their version. Symbols that a linker adds have no version and may be missing.
 ONE_NODE = "libjansson.so.4"
 WEAK = {"__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__cxa_finalize"}
 known = {}
@@ -97,7 +98,7 @@ def too_new(what, library, since):
 
 
 def judge_node(symbol, node):
-    """A symbol with a version of its own -> None, or why it does not do."""
+    """A symbol with a version -> None, or why it fails."""
     name, _, since = node.rpartition("_")
     if name not in NODES or not re.fullmatch(r"[0-9.]+", since):
         return f"{symbol}@{node}: no library is known to have such versions"
@@ -105,7 +106,7 @@ def judge_node(symbol, node):
 
 
 def judge_name(name):
-    """One without -> the same."""
+    """A symbol without a version -> None, or why it fails."""
     if name not in known:
         return f"{name}: since when? It is not in the table of {sys.argv[0]}"
     return too_new(name, *known[name])
@@ -127,18 +128,18 @@ def symbols(path, undefined):
 def judge_linked(program):
     notes = readelf(["-d", "-l", "-V"], program)
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", notes))
-    result([f"{name} is linked" for name in sorted(needed - LINKED)], "what is linked is what Amazon Linux 2023 has under that name")
+    result([f"{name} is linked" for name in sorted(needed - LINKED)], "Amazon Linux 2023 has each linked library under the same name")
     loader = re.findall(r"interpreter: (.*)\]", notes)
-    result([f"it is {loader}"] if len(loader) != 1 or loader[0] not in LOADERS else [], "the dynamic linker lies where it does there")
-    # Beside those of symbols: GLIBC_ABI_DT_RELR is a need of its own.
+    result([f"it is {loader}"] if len(loader) != 1 or loader[0] not in LOADERS else [], "the dynamic linker has the same path in Amazon Linux 2023")
+    # The ELF can need nodes that no symbol has, such as GLIBC_ABI_DT_RELR.
     nodes = set(re.findall(r"Name: (\S+)\s+Flags", notes)) - {ONE_NODE}
     found = list(symbols(program, True))
     bad = [judge_node("", node) for node in sorted(nodes)]
     bad += [judge_node(name, node) for name, node in found if node and node != ONE_NODE]
-    result(list(filter(None, bad)), f"{sum(bool(node) for _, node in found)} symbols with versions: none is newer")
+    result(list(filter(None, bad)), f"none of {sum(bool(node) for _, node in found)} symbols with a version is newer than Amazon Linux 2023")
     plain = [name for name, node in found if node in (None, ONE_NODE) and name not in WEAK]
-    result(list(filter(None, map(judge_name, plain))), f"{len(plain)} without: none is newer")
-    result([] if len(found) > 100 and len(plain) > 20 else [str(found)], "there are some at all")
+    result(list(filter(None, map(judge_name, plain))), f"none of {len(plain)} symbols without a version is newer than Amazon Linux 2023")
+    result([] if len(found) > 100 and len(plain) > 20 else [str(found)], "readelf finds more than 100 symbols, and more than 20 of them have no version")
 
 
 def preprocess(path, sources):
@@ -152,7 +153,7 @@ def preprocess(path, sources):
 
 
 def literal(text):
-    """Adjacent string literals -> what they say."""
+    """Adjacent string literals -> their text."""
     return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text)).replace("\\0", "\0")
 
 
@@ -164,7 +165,7 @@ def library_path(name):
 
 
 def judge_loaded(name, functions, package):
-    """What library_load() is given -> reasons against it."""
+    """The arguments of library_load() -> the faults in them."""
     must = [f for f in functions if not f.startswith("?")]
     if name.startswith(("libblkid.", "libmount.")):
         path = library_path(name)
@@ -176,7 +177,7 @@ def judge_loaded(name, functions, package):
     else:
         bad = list(map(judge_name, must))
         newest = max((known[f][1] for f in must if f in known), key=version, default="0")
-        if name.startswith("libcurl."):             # whose options count, too
+        if name.startswith("libcurl."):             # its options count, too
             newest = max((since for library, since in known.values() if library == "curl"), key=version)
     told = re.search(r"version ([0-9.]+) or later", package or "")
     if package and (not told or version(told[1]) != [n for n in version(newest)][:len(version(told[1]))]):
@@ -193,25 +194,25 @@ def judge_sources(program, sources):
                 with open(path, encoding="utf-8") as f:
                     texts[os.path.relpath(path, sources)] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
     stray = [f"{path} calls {call}()" for path, text in sorted(texts.items()) for call in re.findall(r"\b(dlv?sym|dlm?open)\s*\(", text)
-             if path not in ("base/library.c", "prove/main.c")]         # the second one is a program of its own, without libcrypto
-    result(stray, "libraries are loaded at one place")
+             if path not in ("base/library.c", "prove/main.c")]         # prove/main.c is another program, without libcrypto
+    result(stray, "only base/library.c and prove/main.c load libraries")
     with open(program, "rb") as f:
         code = f.read()
     text = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
     for path in sorted(p for p in texts if "library_load(" in texts[p] and not p.startswith("base/library.")):
         calls = re.findall(r"library_load\(\s*" + text + r",\s*" + text + r",\s*(?:" + text + r"|\(\(void ?\*\)0\))\s*,",
                            preprocess(os.path.join(sources, path), sources))
-        result([] if len(calls) == texts[path].count("library_load(") else [f"read: {calls}"], f"{path}: what it loads can be read")
+        result([] if len(calls) == texts[path].count("library_load(") else [f"read: {calls}"], f"the oracle can read each call of library_load() in {path}")
         for name, functions, package in calls:
             name, functions, package = literal(name), literal(functions).rstrip("\0").split("\0"), literal(package)
             bad = judge_loaded(name, functions, package)
             if "\0".join(functions).encode() + b"\0" not in code or name.encode() not in code:
                 bad.append("the program was built of something else")
-            result(bad, f"{path}: {len(functions)} functions of {name}: none is newer")
+            result(bad, f"{path}: none of {len(functions)} functions of {name} is newer than Amazon Linux 2023")
     used = sorted({name for text in texts.values() for name in re.findall(r"\b(CURL(?:OPT|INFO|E|_HTTP_VERSION|_SSLVERSION)_\w+)", text)})
-    result(list(filter(None, map(judge_name, used))), f"{len(used)} libcurl constants: none is newer than the libcurl of Amazon Linux 2023")
+    result(list(filter(None, map(judge_name, used))), f"none of {len(used)} libcurl constants is newer than the libcurl of Amazon Linux 2023")
     calls = sorted({name for text in texts.values() for name in re.findall(r"\b((?:SYS|__NR)_[a-z]\w*|STATX_ATTR_\w+)", text)})
-    result(list(filter(None, map(judge_name, calls))), f"{', '.join(calls)}: none is newer than Amazon Linux's kernel")
+    result(list(filter(None, map(judge_name, calls))), f"the kernel of Amazon Linux 2023 has {', '.join(calls)}")
 
 
 def main():
@@ -222,7 +223,7 @@ def main():
             library, since, *words = words
         known.update({word: (library, since) for word in words})
     if "__asan" in readelf(["--dyn-syms"], sys.argv[1]):
-        print("1..0")       # sanitizers make another program of it
+        print("1..0")       # a build with sanitizers is another program
         return 0
     judge_linked(sys.argv[1])
     if len(sys.argv) > 2:

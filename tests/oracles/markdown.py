@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tests/oracles/markdown.py FILE PLAN.json [PLAN.txt]: is the table in FILE, as cmark-gfm reads it, that of the plan?
+"""tests/oracles/markdown.py FILE PLAN.json [PLAN.txt]: checks that the table in FILE, as cmark-gfm reads it, is that of the plan.
 
-Each row of a table is a step of PLAN.json, in its order: critical path, group, type, target, and why, with what the text has in brackets.
-The list is its warnings. The last block of code is PLAN.txt. Exit status 1 with the first difference."""
+Each row of a table is a step of PLAN.json, in the same order: critical path, group, type, target and why, with the brackets of the text.
+The list is the warnings. The last block of code is PLAN.txt. Exit status 1 with the first difference."""
 import html.parser
 import json
 import subprocess
@@ -11,7 +11,7 @@ import sys
 
 
 class Page(html.parser.HTMLParser):
-    """Texts by the element that they stand in, and every element, for nothing else may be there."""
+    """The texts by their element, and the names of all elements, because no others may occur."""
     def __init__(self):
         super().__init__()
         self.open, self.rows, self.items, self.blocks, self.seen, self.heading = [], [], [], [], set(), ""

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What nodeadm left on generated nodes (tests/peer-files) against what this program leaves, byte for byte; TAP.
+"""Compares the files of nodeadm on generated nodes (tests/peer-files) with those of this program, byte for byte. Prints TAP.
 
 usage: peer_files.py --nodestrap PATH --manual PAGE [--only 'PATTERN']
 
-Each node's machine is made below a directory, the metadata service and EC2 are tests/mock/aws.py, and the program, called nodeadm and
-called nodestrap, runs `init --skip run --root DIR`. Where the bytes differ on purpose, a function of DIFFERENCES makes of nodeadm's
-file what must be there, and counts as the row of that name in the table of tests/peer-files/README.md; one that no node needs is a
-failure, and so is a table that is not the manual's.
+The oracle makes the machine of each node below a directory. tests/mock/aws.py is the metadata service and EC2. The program runs
+`init --skip run --root DIR`, once with the name nodeadm and once with the name nodestrap. If bytes differ on purpose, a function of
+DIFFERENCES turns the file of nodeadm into the expected one. It counts as the row of that name in the table of tests/peer-files/README.md.
+A function that no node needs is a failure, and so is another table in the manual.
 """
 import argparse
 import base64
@@ -51,7 +51,7 @@ def user_data(node):
 
 
 def make_services(directory, node):
-    """The files that the mock answers from."""
+    """Writes the files with which the mock answers."""
     shutil.rmtree(directory, ignore_errors=True)
     for path, text in METADATA.items():
         put(directory, 'latest/' + path, text)
@@ -61,7 +61,7 @@ def make_services(directory, node):
 
 
 def make_machine(root, node):
-    """2 CPUs on one NUMA node and no more than is read."""
+    """Makes a machine with 2 CPUs on one NUMA node and only the files that the program reads."""
     put(root, 'etc/eks/kubelet-version.txt', f'Kubernetes {node["kubelet"]}\n')
     put(root, 'etc/eks/containerd-version.txt', f'containerd github.com/containerd/containerd/v2 {node["containerd"]}\n')
     put(root, 'etc/eks/image-credential-provider/ecr-credential-provider', '')
@@ -81,7 +81,7 @@ def make_machine(root, node):
 
 
 def has_gpu(node):
-    """Nodes with a GPU on their bus: nodeadm looks for one from 1.35 on, so what it left there was measured without."""
+    """True for a node with a GPU on its bus. nodeadm looks for a GPU from 1.35 on, so newer nodes were measured without one."""
     return node['instance_type'].startswith(('g5.', 'p5.')) and minor(node) < 35
 
 
@@ -89,7 +89,7 @@ def minor(node):
     return int(node['kubelet'].split('.')[1])
 
 
-# ---- differences on purpose: each makes of nodeadm's text what must be at path, or returns None ----
+# ---- differences on purpose: each turns the text of nodeadm into what must be at path, or returns None ----
 
 def max_pods_chosen(node, name, path, want):
     config = json.loads(node['files'].get(USER_SETTINGS, '{}'))
@@ -153,8 +153,8 @@ def expected(node, name, path, want):
 
 
 def refused(name, said):
-    """RAID10 where the type has too few disks: at nodeadm the config phase writes its files, and the run phase fails. A setting or a
-    feature gate of the user's that ends kubelet: nodeadm writes it."""
+    """The row of the table for an init that fails, or None. RAID10 with too few disks: nodeadm fails later, in the run phase. A setting or a
+    feature gate of the user with which kubelet exits: nodeadm writes it."""
     if name == 'nodestrap' and re.search(r'at plan: .* (exits with|does not know) the feature gate', said):
         return 'user-gates'
     if name == 'nodestrap' and re.search(r'at plan: .*; otherwise kubelet does not start', said):
@@ -266,14 +266,14 @@ def main():
                 make_machine(root, node)
                 complaints, rows = compare(node, name, root, *run(program, root, services))
                 needed |= rows
-                tap.line(f'{name} on node {node["name"]}{": " * bool(rows)}{", ".join(sorted(rows))}', complaints)
+                tap.line(f'{name} has the expected result on node {node["name"]}{": " * bool(rows)}{", ".join(sorted(rows))}', complaints)
         services.close()
     table, manual = table_rows(os.path.join(PEER, 'README.md')), table_rows(options.manual)
-    tap.line('the table is the manual\'s', [f'{t} / {m}' for t, m in zip(table, manual) if t != m] + [f'{len(table)}, {len(manual)} rows'] * (table != manual or not table))
+    tap.line('README.md and the manual have the same table of differences', [f'{t} / {m}' for t, m in zip(table, manual) if t != m] + [f'{len(table)}, {len(manual)} rows'] * (table != manual or not table))
     if options.only == '*':
         applied = set(DIFFERENCES) | {'raid10', 'user-gates', 'user-settings'}
-        tap.line('every difference that is applied is a row', sorted(applied - set(table)))
-        tap.line('and is needed', sorted(applied - needed))
+        tap.line('each difference that the oracle applies is a row of the table', sorted(applied - set(table)))
+        tap.line('a node needs each difference that the oracle applies', sorted(applied - needed))
     print(f'1..{tap.count}')
     return tap.bad > 0
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a command may do while it reads what others wrote: Linux's own words in /proc/PID, and tries. Prints TAP.
+"""The privileges of a command while it reads what others wrote, by /proc/PID and by attempts to use them. Prints TAP.
 
-Each command is kept at it: the metadata service takes its connection and says nothing, its stdout is a pipe that is full, and for
-`wait` an init is at work.
+Each command is held there: the metadata service accepts its connection and does not answer, its stdout is a full pipe, and for `wait`
+an init holds the lock.
 usage: power.py --nodestrap PROGRAM --apply-tool PROGRAM
 """
 import argparse, fcntl, os, resource, shutil, signal, socket, subprocess, sys, tempfile, time
@@ -15,7 +15,7 @@ kind: NodeConfig
 spec:
   cluster: {name: training, apiServerEndpoint: "https://example.com", certificateAuthority: Y2E=, cidr: 10.100.0.0/16}
 '''
-# Of 32 zeros, and nobody's.
+# A key of 32 zeros, which has no other use.
 KEY = '-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEI' + 'A' * 43 + '\n-----END PRIVATE KEY-----\n'
 MODEL = ['--instance-type', 'm5.large', '--kubelet-version', '1.34.2', '--containerd-version', '2.1.5']
 count = 0
@@ -52,14 +52,14 @@ def fields(pid):
 
 
 class Kept:
-    """A command that cannot come to its end."""
+    """A command that cannot finish."""
     def __init__(self, arguments, **options):
         self.r, w = full_pipe()
         self.p = subprocess.Popen([nodestrap, *arguments], stdout=w, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment, cwd=tmp, **options)
         os.close(w)
         until = time.monotonic() + 60
         while self.p.poll() is None and time.monotonic() < until and fields(self.p.pid).get('NoNewPrivs') != '1':
-            time.sleep(.01)             # until it has begun
+            time.sleep(.01)             # until it has begun to give up privileges
         while filters and self.p.poll() is None and time.monotonic() < until and fields(self.p.pid).get('Seccomp') != '2':
             time.sleep(.01)
 
@@ -79,16 +79,16 @@ def check_status(words, keep, *arguments):
     with Kept([*words.split(), *arguments]) as k:
         until = time.monotonic() + 20
         while k.p.poll() is None and not has_those(f := fields(k.p.pid)) and time.monotonic() < until:
-            time.sleep(.01)             # doctor gives one up when it has looked at the processes
+            time.sleep(.01)             # doctor gives up one capability after its look at the processes
         if k.p.poll() is not None:
-            return ok(False, f'{words} is kept', k.p.stderr.read())
-        ok(has_those(f), f'{words}: capabilities are {bits}', f)
-        ok(int(f['CapBnd'], 16) & ~(keep | LOOK) == 0, f'{words}: and no others for what it executes', f)
-        ok(f['NoNewPrivs'] == '1' and (not filters or f['Seccomp'] == '2'), f'{words}: nothing new comes, by a filter', f)
+            return ok(False, f'{words} runs until the test has read its privileges', k.p.stderr.read())
+        ok(has_those(f), f'{words} has the capabilities {bits}', f)
+        ok(int(f['CapBnd'], 16) & ~(keep | LOOK) == 0, f'{words}: its bounding set has at most {bits} and CAP_SYS_PTRACE', f)
+        ok(f['NoNewPrivs'] == '1' and (not filters or f['Seccomp'] == '2'), f'{words} sets no_new_privs and a seccomp filter', f)
 
 
 def await_request(p):
-    """p asks the metadata service; those that asked before it are no more."""
+    """Waits until p asks the metadata service. The commands that asked before it have ended."""
     service.settimeout(.1)
     while p.poll() is None:
         try:
@@ -107,11 +107,11 @@ def forget_requests():
 
 
 def look_inside(*arguments):
-    """What its parent, of the same ordinary user (whom Yama would let), gets of a command that waits, and whether there is a core file."""
+    """Whether the parent of a waiting command, the same ordinary user, can read its memory (Yama would allow it), and whether it dumps core."""
     r, w = os.pipe()
     child = os.fork()
     if child == 0:
-        signal.signal(signal.SIGQUIT, signal.SIG_DFL)   # which shells ignore for what they start with '&'
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)   # shells ignore SIGQUIT for commands that they start with '&'
         os.chdir(other)
         os.setgroups([])
         os.setresgid(OTHER, OTHER, OTHER)
@@ -119,7 +119,7 @@ def look_inside(*arguments):
         resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
         forget_requests()
         p = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-        asks = await_request(p) if 'init' in arguments else None        # it gives up nothing by itself: its units do
+        asks = await_request(p) if 'init' in arguments else None        # init gives up nothing by itself: its units do
         while not asks and p.poll() is None and fields(p.pid)['NoNewPrivs' if 'token' in arguments else 'Name'] not in ('1', 'sleep'):
             time.sleep(.01)
         try:
@@ -164,24 +164,24 @@ def check_root():
     check_status('config dump', READ, '-c', f'file://{other}/open')
     check_status('config dump', WRITE, '-c', 'imds://user-data', '-o', f'{other}/private/dumped')
 
-    works('root checks what another user keeps to himself', 'config', 'check', '-c', source)
-    works('also by a name in a directory of his', 'config', 'check', '-c', 'file://config.yaml', cwd=f'{other}/private')
-    works('also all in a directory of his', 'config', 'check', '-c', f'file://{other}/open')
-    works('and signs it with his key', 'config', 'sign', '-k', f'{other}/private/key.pem', '-c', source)
+    works('root can check the private file of another user', 'config', 'check', '-c', source)
+    works('root can check a file by its name in a private directory of another user', 'config', 'check', '-c', 'file://config.yaml', cwd=f'{other}/private')
+    works('root can check a directory with a private file of another user', 'config', 'check', '-c', f'file://{other}/open')
+    works('root can sign with the private key of another user', 'config', 'sign', '-k', f'{other}/private/key.pem', '-c', source)
     p = run('token', '--cluster-name', 'x', '--region', 'us-west-2', extra={'AWS_WEB_IDENTITY_TOKEN_FILE': f'{other}/private/empty', 'AWS_ROLE_ARN': 'x'})
-    ok(p.returncode == 20 and 'private/empty, which AWS_WEB_IDENTITY_TOKEN_FILE names, is empty' in p.stderr, 'and reads his token for AWS', p.stderr)
-    works('and writes it there', 'config', 'dump', '-c', source, '-o', f'{other}/private/dumped')
-    works('and the plan', 'plan', '-c', source, *MODEL, '--write-to', f'{other}/private/a/b')
+    ok(p.returncode == 20 and 'private/empty, which AWS_WEB_IDENTITY_TOKEN_FILE names, is empty' in p.stderr, 'root can read the private AWS token file of another user, and finds it empty', p.stderr)
+    works('root can write a dump into the private directory of another user', 'config', 'dump', '-c', source, '-o', f'{other}/private/dumped')
+    works('root can write a plan into the private directory of another user', 'plan', '-c', source, *MODEL, '--write-to', f'{other}/private/a/b')
     os.chmod(other, 0o1777)
     with open(f'{other}/his', 'w') as f:
         os.fchown(f.fileno(), OTHER, OTHER)
-    works('over a file of his where only he may replace it', 'config', 'dump', '-c', source, '-o', f'{other}/his')
+    works('root can overwrite a file of another user in a sticky directory', 'config', 'dump', '-c', source, '-o', f'{other}/his')
 
     inside = look_inside(nodestrap, 'token', '--cluster-name', 'x')
-    ok(inside == ['-', '-'], "token's memory: neither for its user's other processes, nor in a core file", inside)
+    ok(inside == ['-', '-'], 'a process of the same user cannot read the memory of token, and token dumps no core', inside)
     init = [nodestrap, 'init', '--root', f'{other}/node', '-c', 'file:///config.yaml', '-c', 'imds://user-data']
     inside = look_inside(*init)
-    ok(inside == ['-', '-'], "nor that of init, which has read a NodeConfig and asks for more", inside)
+    ok(inside == ['-', '-'], 'a process of the same user cannot read the memory of init with a NodeConfig, and init dumps no core', inside)
     control = look_inside('/bin/sleep', '60')
     inside, inits = look_inside(nodestrap, 'token', '--cluster-name', 'x', '--development'), look_inside(*init, '--development')
     with open(nodestrap, 'rb') as f:
@@ -192,7 +192,7 @@ def check_root():
 
 def check_user():
     private = dict(user=OTHER, group=OTHER, extra_groups=[], cwd=f'{other}/private')
-    works('an ordinary user plans', 'plan', '-c', 'file://config.yaml', *MODEL, **private)
+    works('an ordinary user can plan with a private file', 'plan', '-c', 'file://config.yaml', *MODEL, **private)
     p = subprocess.run(['bash', '-c', '"$0" config dump -c file://config.yaml -o >(cat >&2)', nodestrap], capture_output=True, text=True, env=environment, **private)
     ok(p.returncode == 0, 'config dump writes to a pipe that the shell of an ordinary user opened', p.stderr)
     p = run('wait', '--root', f'{tmp}/root', '--timeout', '1s', **private)
@@ -204,21 +204,21 @@ def reports():
 
 
 def check_refusal():
-    """A setting that only CAP_SYS_ADMIN may write, and a value that it does not take."""
+    """A setting that only CAP_SYS_ADMIN may write, and a value that it does not accept."""
     if subprocess.run(['unshare', '-m', 'true'], stderr=subprocess.DEVNULL).returncode:
-        return skip('what is refused', 'no mount namespaces here')
-    def apply(*before):     # with a /run of its own: it reports as init does
+        return skip('the messages for a missing privilege and for a rejected value differ', 'no mount namespaces here')
+    def apply(*before):     # with its own /run, because the tool reports as init does
         alone = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /run && exec "$@"', 'sh']
         return subprocess.run([*alone, *before, arguments.apply_tool], input='set-sysctl kernel.dmesg_restrict with=7\n', capture_output=True, text=True, env=environment)
     hint = "lacks a privilege of root: see SystemCallFilter= and CapabilityBoundingSet="
     kept = reports()
     refused = apply('setpriv', '--bounding-set', '-all', '--inh-caps', '-all')
     if 'Read-only' in refused.stderr:
-        return skip('what is refused', '/proc/sys is read-only here')
+        return skip('the messages for a missing privilege and for a rejected value differ', '/proc/sys is read-only here')
     ok('Operation not permitted' in refused.stderr and hint in refused.stderr, 'the message for a missing privilege names the settings of the unit', refused.stderr)
     other = apply()
     ok('Operation not permitted' in other.stderr or hint not in other.stderr, 'the message for a value that the kernel rejects does not blame a privilege', other.stderr)
-    ok(reports() == kept, 'the reports of this machine stay as they are', reports())
+    ok(reports() == kept, 'the test does not change the reports of this machine', reports())
 
 
 arguments = argparse.ArgumentParser()
@@ -233,7 +233,7 @@ if os.geteuid() != 0:
 tmp = tempfile.mkdtemp()
 try:
     os.chmod(tmp, 0o755)
-    nodestrap = shutil.copy(nodestrap, tmp)     # which the other user can execute
+    nodestrap = shutil.copy(nodestrap, tmp)     # the other user can execute the copy
     os.makedirs(other := f'{tmp}/other')
     os.makedirs(f'{other}/private', 0o700)
     os.makedirs(f'{other}/open')

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads README.md as a reader does who follows it; prints TAP.
+"""Follows README.md as a reader does. Prints TAP.
 
-  sh blocks     nodestrap, openssl and what belongs to them are run, block by block, in a scratch directory with conf/ and a file
-                user-data, the p5 example. A command for another place (a fresh Debian, Amazon Linux) must have parts that exist: a
+  sh blocks     The oracle runs nodestrap, openssl and the commands beside them (HERE), block by block. The scratch directory has conf/ and
+                a file user-data, the p5 example. A command for another place (a fresh Debian, Amazon Linux) must have parts that exist: a
                 target of the Makefile, a package that `make deps-test` or the specification names, a script that a suite runs. A command
                 of any other kind fails: add here how to run it.
-  text blocks   the block before prints each of these lines, in this order; lines of dots alone do not count
-  yaml blocks   are accepted by config check --strict
-  `nodestrap …` in the text: the command is there, with these options; `make …`: the target; [links]: the files
-The block of the manual that signs a configuration is run, too. status draws the whole picture of a boot from a status file of the fixtures.
-conf/picture.py makes the small picture from it: no wider than a page, with a title for a screen reader.
+  text blocks   The block before prints each of these lines, in this order. Lines of dots alone do not count.
+  yaml blocks   config check --strict accepts them.
+  `nodestrap …` in the text: the command exists, with these options; `make …`: the target exists; [links]: the files exist
+The oracle also runs the block of the manual that signs a configuration. status draws the whole picture of a boot from a status file of the
+fixtures. conf/picture.py makes the small picture from it: no wider than a page, with a title for a screen reader.
 """
 import os, re, shutil, subprocess, sys, tempfile
 import xml.etree.ElementTree as ET
@@ -79,7 +79,7 @@ def elsewhere(command):
     if words[0].startswith("conf/"):
         path = os.path.join(TOP, words[0])
         return None if os.access(path, os.X_OK) and words[0] in SUITES else "no script that a suite runs"
-    if words[0] == "docker":                    # tests/check/portable.sh makes the image and looks into it
+    if words[0] == "docker":                    # tests/check/portable.sh makes and checks the image
         if words[1:3] == ["load", "-i"]:
             return None if target(words[3].split("/")[1] + "-image") else "no target makes %s" % words[3]
         rc, said = here(command[command.index(" nodestrap ") + 1:])
@@ -88,7 +88,7 @@ def elsewhere(command):
 
 
 def commands(block):
-    """Lines without comments, each with what an ellipsis stands for: the options of the one before."""
+    """The lines without comments. The options of the command before replace an ellipsis."""
     before = ""
     for line in block.splitlines():
         line = re.sub(r"(^|\s+)#.*$", "", line).strip()
@@ -127,22 +127,22 @@ for kind, block in re.findall(r"^```(\w+)\n(.*?)^```$", README, re.M | re.S) + [
         try:
             for line in commands(block):
                 if "openssl" in block and not shutil.which("openssl"):
-                    result(True, "%s # SKIP no openssl here" % line)
+                    result(True, "`%s` succeeds # SKIP no openssl here" % line)
                 elif line.startswith(HERE):
                     rc, said = run(line, folder)
                     output += said
-                    result(rc == 0, line, said)
+                    result(rc == 0, "`%s` succeeds" % line, said)
                 else:
                     wrong = [why for why in (elsewhere(part) for part in re.split(r" *(?:&&|;) *", line)) if why]
-                    result(not wrong, line, "; ".join(wrong))
+                    result(not wrong, "each part of `%s` exists or succeeds" % line, "; ".join(wrong))
         finally:
             shutil.rmtree(folder)
     elif kind == "text":
         why = in_order(block.splitlines(), output)
-        result(why is None, "the block before prints these lines in this order", why)
+        result(why is None, "a command block of the README prints the lines of the text block behind it in order", why)
     elif kind == "yaml":
         rc, said = here("cat >document <<'EOF'\n%sEOF\nnodestrap config check --strict -c file://document" % block)
-        result(rc == 0, "config check --strict accepts the NodeConfig", said)
+        result(rc == 0, "config check --strict accepts the NodeConfig of a yaml block", said)
     else:
         result(False, "the oracle knows how to check a block of %s" % kind, "nothing says what becomes of it")
 

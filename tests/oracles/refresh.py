@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""conf/refresh/*.py on public data of our own making, as TAP. Data that a table has give no diff; a new type or a changed number does.
+"""Runs conf/refresh/*.py on made-up public data. Prints TAP. Data that a table has give no diff; a new type or a changed number does.
 A script writes only with --write, and its table still builds. The shapes are those of EC2's DescribeInstanceTypes, of pci.ids and of
 the Go sources of Kubernetes."""
 import json
@@ -63,7 +63,7 @@ def answer(name, *types):
 
 
 def ec2(name, gpus=0, gpu="H100", cards=1, efa=0, takes=None, interfaces=2, vcpus=192, rate=100.0, disks=(8, 3800)):
-    """As aws ec2 describe-instance-types has a type, of the keys that are read and some that are not."""
+    """A type as aws ec2 describe-instance-types prints it: the keys that the scripts read, and some others."""
     one = {"InstanceType": name, "CurrentGeneration": True, "VCpuInfo": {"DefaultVCpus": vcpus}, "MemoryInfo": {"SizeInMiB": 2097152},
            "ProcessorInfo": {"SupportedArchitectures": ["x86_64"]},
            "NetworkInfo": {"MaximumNetworkCards": cards, "DefaultNetworkCardIndex": 0, "Ipv4AddressesPerInterface": 50, "EfaSupported": efa > 0,

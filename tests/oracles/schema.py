@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the verdicts of `nodestrap config schema` and of `nodestrap config check` on documents; prints TAP.
 
-The schema describes one document, the decoder judges the merged whole. So these are compared:
-  cases   every document that PyYAML finds in a case, bare or in a part, is given to jsonschema. An accepted one must be valid.
+The schema describes one document, the decoder judges the merged whole. So the oracle compares their verdicts on:
+  cases   every document that PyYAML finds in a case, bare or in a part. An accepted one must be valid by jsonschema.
           One that a rule about types or names (T1, T3, T4, V5) or about the form of a document (D2) rejects must be invalid.
           The schema need not know other rules.
-  fields  for every path of the schema, a good document with a probe there: both must say the same, except where the table below
-          says that only the decoder can know.
+  fields  for every path of the schema, a good document with a probe at that path. Both verdicts must be the same, unless the
+          table below says that only the decoder can know.
 """
 import copy, email, json, os, re, subprocess, sys, tempfile
 
@@ -52,7 +52,7 @@ Loader.add_constructor("tag:yaml.org,2002:map", key_texts)
 
 
 def documents(data):
-    """The NodeConfig documents of plain user data; None where it takes more than PyYAML and email to find them."""
+    """The NodeConfig documents of plain user data; None if PyYAML and email are not enough to find them."""
     text = data.decode("utf-8", "strict").lstrip("\ufeff")
     texts = [text]
     if re.search(r"(?im)\A\s*(mime-version|content-type):", text):
@@ -98,7 +98,7 @@ for name, (verdict, broken) in sorted(rules.items()):
     if verdict == "accept" or by_type:
         compared += 1
         result(valid == (verdict == "accept"), "the schema and nodestrap agree about case %s" % name, "%s by %s; the schema says %s" % (verdict, " ".join(sorted(broken)), "valid" if valid else "invalid"))
-result(compared >= 40, "the schema is compared on 40 cases or more (%d)" % compared, "too few: is the reader of cases broken?")
+result(compared >= 40, "the oracle compares the schema on 40 cases or more (%d)" % compared, "too few: is the reader of cases broken?")
 
 # ---- shipped examples
 strict = jsonschema.Draft202012Validator(json.loads(run("config", "schema", "--strict").stdout))
@@ -107,7 +107,7 @@ for name in sorted(n for n in os.listdir(SHIPPED) if n.endswith(".userdata")):
         shipped = documents(f.read())
     result(bool(shipped) and all(validator.is_valid(d) for d in shipped), "the schema accepts example %s" % name, "the schema does not take it")
     wrong = [e.message for d in shipped if len(shipped) == 1 for e in strict.iter_errors(d)]
-    result(not wrong, "the strict schema accepts the example, if it is a single document", "; ".join(wrong))
+    result(not wrong, "the strict schema accepts example %s, if it is a single document" % name, "; ".join(wrong))
 
 # ---- fields
 GOOD = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {"cluster": {
@@ -183,7 +183,7 @@ with tempfile.TemporaryDirectory() as folder:
             if decoder != valid and not (valid and path in DECODER_ONLY):
                 wrong.append("%s: schema %s, decoder %s" % (json.dumps(probe), valid, decoder))
         if path:
-            result(not wrong, path, "; ".join(wrong))
+            result(not wrong, "the schema and the decoder agree about each probe at %s that a schema can judge" % path, "; ".join(wrong))
 
     # ---- examples
     BESIDE = {"spec.cluster.enableOutpost": {"id": "01234567-89ab-cdef-0123-456789abcdef"}, "spec.instance.hugePages.mode": {"pages": [{"size": "2Mi", "count": 1}]},
@@ -194,7 +194,7 @@ with tempfile.TemporaryDirectory() as folder:
             continue
         for example in node.get("examples", [None]):
             n += 1
-            if isinstance(example, dict) and path in ("spec", "spec.cluster"):      # together with the required keys
+            if isinstance(example, dict) and path in ("spec", "spec.cluster"):      # with the required keys
                 example = {**(GOOD["spec"] if path == "spec" else GOOD["spec"]["cluster"]), **example}
             document = put(copy.deepcopy(GOOD), path, example)
             up = path.rpartition(".")[0]

@@ -82,12 +82,12 @@ if faults:
 
 # identifiers, and both ends of each relationship
 elements = [document["SPDXID"]] + [x["SPDXID"] for x in document["packages"] + document["files"]]
-same("identifiers that are there twice", sorted({x for x in elements if elements.count(x) > 1}), [])
+same("duplicate identifiers", sorted({x for x in elements if elements.count(x) > 1}), [])
 relations = [(r["spdxElementId"], r["relationshipType"], r["relatedSpdxElement"], r.get("comment")) for r in document["relationships"]]
-same("relationships of what is not there", [r for r in relations if r[0] not in elements or r[2] not in elements], [])
+same("relationships with an unknown identifier", [r for r in relations if r[0] not in elements or r[2] not in elements], [])
 packages = {p["SPDXID"]: p for p in document["packages"]}
 ours = [r[2] for r in relations if r[1] == "DESCRIBES"]
-same("described", [packages[x]["name"] for x in ours], ["nodestrap"])
+same("described packages", [packages[x]["name"] for x in ours], ["nodestrap"])
 own = packages[ours[0]]
 
 # files
@@ -101,10 +101,10 @@ for folder, _, names in os.walk(ROOT):
 told = {f["fileName"]: {c["algorithm"]: c["checksumValue"] for c in f["checksums"]} for f in document["files"]}
 for name in sorted(there.keys() | told.keys()):
     same(name, told.get(name), there.get(name))
-same("files contained", sorted(r[2] for r in relations if r[1] == "CONTAINS"), sorted(f["SPDXID"] for f in document["files"]))
+same("contained files", sorted(r[2] for r in relations if r[1] == "CONTAINS"), sorted(f["SPDXID"] for f in document["files"]))
 same("verification code", own["packageVerificationCode"]["packageVerificationCodeValue"],
      hashlib.sha1("".join(sorted(c["SHA1"] for c in there.values())).encode()).hexdigest())
-same("files that it leaves out", own["packageVerificationCode"]["packageVerificationCodeExcludedFiles"], [SELF])
+same("files that the verification code excludes", own["packageVerificationCode"]["packageVerificationCodeExcludedFiles"], [SELF])
 
 # libraries
 program = next(f["SPDXID"] for f in document["files"] if f["fileName"] == PROGRAM)

@@ -51,7 +51,7 @@ def same(a, b):
 
 
 def judge(data, line):
-    """None when tomllib and the tool agree about data, else what they say."""
+    """None if tomllib and the tool agree about data, otherwise their answers."""
     try:
         want = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as e:
@@ -119,7 +119,7 @@ def document():
 
 
 def structure():
-    """Tables defined, extended and defined again, in names so few that they meet."""
+    """Tables that are defined, extended and defined again, with so few names that they collide."""
     name = lambda: ".".join(R.choice("abc") for _ in range(R.randrange(1, 4)))
     forms = ["[{}]", "[{}]", "[[{}]]", "{} = 1", "{} = 1", "{} = {{}}", "{} = [{{}}]", "{} = {{ a.b = 1, a.c = {{ d = 2 }} }}", "{} = {{ b = 1, b.c = 2 }}"]
     return "".join(R.choice(forms).format(name()) + "\n" for _ in range(R.randrange(2, 7)))
@@ -170,7 +170,7 @@ compare("hand-written", [
     "a=" + "[" * 97 + "]" * 97, ".".join("a" * 90) + "=1", "[" + ".".join("a" * 90) + "]\nb=[[1]]",
 ])
 compare("generated", [document() for _ in range(COUNT)])
-compare("tables that meet", [structure() for _ in range(COUNT)])
+compare("tables with colliding names", [structure() for _ in range(COUNT)])
 compare("damaged", [damaged(document()) for _ in range(COUNT)])
 
 values = [v for v in ({made_key(): made_value() for _ in range(R.randrange(6))} for _ in range(COUNT))]
