@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random inline TOML and base specs: our verdict beside that of the real containerd (python3 standard library only, as root).
+"""Compares the verdicts of nodestrap and of a real containerd on random TOML and base specs (python3 standard library only, as root).
 
     containerd.py --nodestrap build/nodestrap --containerd CONTAINERD -n 100 --seed 7
 
 A case is a spec.containerd of one or two settings; a third of the cases get a wrong value. `plan` makes the files, and a real containerd
-gets them as they are. It runs below a root of its own, in namespaces of its own (mounts, network, processes). It is well when it has
-logged that it has booted, its CRI plugin serves (it opens the port for streams last of all), and its socket is where kubelet looks for it.
-A containerd that ends does so by itself. After LIMIT seconds without either, the case counts as one that ends, and says so.
+gets them unchanged. It has its own root and its own namespaces (mounts, network, processes). containerd is well if it has logged that it
+has booted, its CRI plugin serves, and its socket is where kubelet looks for it. The plugin opens its port for streams last, so this port
+shows that it serves. A containerd that fails exits by itself. If it does neither within LIMIT seconds, the case counts as an exit, and
+the output says so.
 
     taken, refused  both verdicts agree
-    pods            nodestrap refuses what only a pod would show, and says that; containerd does not load such a snapshotter either, or the
-                    kernel has no such limit
-    silent          nodestrap takes it, and containerd ends or has no CRI: a failure
-    strict          nodestrap refuses it, and containerd is well. It gets what the plan would be: the plan without that case, with the
-                    case merged in
-    otherwise       a case of --also whose verdicts are not those that it wants: a failure
-    machine         containerd refuses it for a reason that only this machine has (MACHINE)
+    pods            nodestrap refuses a value with which only pods fail, and says so. containerd does not load that snapshotter either, or
+                    the kernel has no such limit
+    silent          nodestrap accepts the case, and containerd exits or has no CRI: a failure
+    strict          nodestrap refuses the case, and containerd is well. It gets the plan without the case, with the case merged in
+    otherwise       a case of --also with other verdicts than it wants: a failure
+    machine         containerd refuses the case for a reason that only this machine has (MACHINE)
 
-Keys and types are those of conf/containerd-settings.csv. Exit: 0, 1 after a failure or with more than 1 % strict random cases (one is
-never too many), 2 if containerd is not well with a plain plan either.
+Keys and types are those of conf/containerd-settings.csv. Exit status: 0; 1 after a failure or with more than 1 % strict random cases (one
+is always allowed); 2 if containerd is not well with a plain plan either.
 """
 
 import argparse
@@ -50,7 +50,7 @@ MACHINE = re.compile(r"no such file|cannot assign requested|no default routes|(?
                      r"is a directory|fsverity|no space left|too many open files|"
                      r"cannot allocate memory|temporarily unavailable|operation not permitted|cgroup mountpoint does not exist")
 
-# No case has these, by section and key: other files, processes or machines decide them.
+# Settings that no case has, by section and key: they depend on other files, processes or machines.
 LEFT_OUT = set("""top/version top/plugin_dir top/oom_score top/temp cgroup/path otlp/endpoint otlp/protocol handler/base_runtime_spec
     handler/runtime_path handler/cgroup_writable nri/plugin_path nri/plugin_config_path grpc/tcp_tls_ca grpc/tcp_tls_cert grpc/tcp_tls_key
     server-tcp/tls_ca server-tcp/tls_cert server-tcp/tls_key server-grpc/address debug/address devmapper/pool_name root/root_path
@@ -109,12 +109,12 @@ VALUES = {
                  [{"type": "NOFILE", "hard": 2, "soft": 1}], [{"type": "RLIMIT_NOFILE", "hard": 1, "soft": 2}],
                  {"type": "RLIMIT_NOFILE"}, ["RLIMIT_NOFILE"], [{"type": "RLIMIT_NOFILE", "hard": 1.5, "soft": 1}]]),
 }
-# Containerd, or the plan, reads these together: by the path of the table, without that of the plugin.
+# Settings that containerd or the plan reads together, by the path of their table without the path of the plugin.
 TOGETHER = [["registry/mirrors", "registry/config_path"], ["registry/mirrors", "registry/configs"], ["cni/bin_dir", "cni/bin_dirs"],
             ["discard_unpacked_layers", "registry/mirrors"], ["discard_unpacked_layers", "max_concurrent_downloads"], ["root", "state"],
             ["containerd/default_runtime_name", "containerd/runtimes"], ["snapshotter", "proxy_plugins"], ["disabled_plugins", "required_plugins"],
             ["grpc/address", "ttrpc/address"], ["discard_unpacked_layers", "disable_snapshot_annotations"]]
-NUMBERS = {  # in range, and not
+NUMBERS = {  # in range, and out of range
     "int": ([0, 1, 3, 1000], ["3", 1.5, True]), "int32": ([0, -1, 2 ** 31 - 1], ["1", 2 ** 31, 0.5]), "uint16": ([0, 65535], [-1, 65536, "1"]),
     "uint32": ([0, 1000, 2 ** 32 - 1], [-1, 2 ** 32, "0", 0.5]), "uint64": ([0, 2 ** 40], [-1, "1", 0.5, "1Gi"]),
 }
@@ -146,7 +146,7 @@ class Maker:
         return not versions or (self.version < number if versions[0] == "<" else self.version >= number)
 
     def walk(self, section, schema, at=()):
-        """All settings below, each with its section and key, and its type; those of maps and lists of tables once."""
+        """All settings below a section: path, section and key, type. Maps and lists of tables have one member."""
         for key, kind, versions, limits in self.sections[section]:
             inner, own, name = limits.rstrip("!"), at + (key,), f"{section}/{key}"
             names = self.names(own, name)
@@ -165,7 +165,7 @@ class Maker:
 
     @staticmethod
     def names(at, name):
-        """What a setting is known by: its table and key, those of the section, the key."""
+        """The names of a setting: its table and key, its section and key, its key."""
         return "/".join(map(str, at[-2:])), name, str(at[-1])
 
     def value(self, at, name, kind, wrong):
@@ -199,7 +199,7 @@ class Maker:
 
 
 def put(tree, path, value):
-    """Sets what stands at a path; 0 is the first of a list."""
+    """Sets the value at a path; 0 is the first item of a list."""
     for key, following in zip(path, path[1:]):
         empty = [] if following == 0 else {}
         if key == 0:
@@ -217,7 +217,7 @@ def put(tree, path, value):
 
 
 def toml(table):
-    """Tables behind what fits on a line."""
+    """A table as TOML: the tables in it stand behind the values that fit on a line."""
     return "\n".join(lines_of(table, "")) + "\n"
 
 
@@ -240,7 +240,7 @@ def in_line(value):
 
 
 def merge(into, value):
-    """As the plan merges a case into its own settings."""
+    """Merges a case into other settings as the plan does."""
     for key, member in value.items():
         if isinstance(member, dict) and isinstance(into.get(key), dict):
             merge(into[key], member)
@@ -250,7 +250,7 @@ def merge(into, value):
 
 # ---------------------------------------------------------------- containerd
 
-# ROOT CONTAINERD: its programs are those of this machine; all that it writes is below ROOT or goes with it.
+# Arguments: ROOT CONTAINERD. It uses the programs of this machine. All that it writes is below ROOT, or in mounts that end with it.
 INSIDE = r"""set -e; root=$1; mount --bind $root $root
 mount -t tmpfs t $root/run; mount --rbind -o ro /usr $root/usr
 for d in bin sbin lib lib64; do [ ! -e /$d ] || ln -s usr/$d $root/$d; done
@@ -265,24 +265,24 @@ FATAL = re.compile(r'level"?[=:]"?fatal|^containerd: |^panic: |failed to load pl
 
 
 def sentence(lines):
-    """The last line in which containerd says why it ends, or is without CRI."""
+    """The last line in which containerd says why it exits or has no CRI."""
     found = [line for line in lines if FATAL.search(line)] or [line for line in lines if line.strip()] or ["(nothing)"]
     return re.sub(r'^time="[^"]*" |^containerd: ', "", found[-1].strip())[:500]
 
 
 def normal(text):
-    """The same text for two that differ in a name or a number."""
+    """The same text for messages that differ only in a name or a number."""
     return re.sub(r"-?\d[\w.]*", "N", re.sub(r'\\*"[^"]*\\*"', '""', re.sub(r"^.*config\d+\.yaml, line \d+: ", "", text)))[:160]
 
 
 def ports_of(config):
-    """Those of other servers than that for streams, which has any."""
+    """The ports of all servers but the server for streams, which may have any port."""
     addresses = [config.get("grpc", {}).get("tcp_address"), config.get("metrics", {}).get("address"), config.get("debug", {}).get("address")]
     return {int(address.rsplit(":", 1)[1]) for address in addresses if isinstance(address, str) and re.search(r":\d+$", address)}
 
 
 def listens(pid, known):
-    """Whether another port than those is open in the network of a process, or None where it has ended."""
+    """True if a port other than the known ones is open in the network of a process; None if the process has ended."""
     try:
         ports = []
         for name in ("tcp", "tcp6"):
@@ -298,7 +298,7 @@ class World:
         self.containerd, self.work, self.numbers = containerd, work, itertools.count()
 
     def ask(self, files):
-        """Whether containerd is well with these files, or None where this machine is in the way, and its last sentence."""
+        """(True if containerd is well with these files, None if only this machine prevents that; its last message)"""
         root = f"{self.work}/root{next(self.numbers)}"
         for folder in "proc sys dev tmp run usr opt root etc var/lib".split():
             os.makedirs(f"{root}/{folder}")
@@ -330,7 +330,7 @@ class World:
         return (True if verdict else None if MACHINE.search(said) else False), said
 
     def is_well(self, process, files, lines):
-        """It opens its port for streams, or ends; and kubelet finds it."""
+        """Waits until containerd has opened its port for streams, or has ended. True if kubelet then finds its socket."""
         with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
             pid = (file.read().split() or [0])[0]
         opened, known = False, ports_of(tomllib.loads(files[TOML]))
@@ -347,14 +347,14 @@ class World:
 # ---------------------------------------------------------------- comparison
 
 def inside(table, *path):
-    """What stands there, or an empty table."""
+    """The table at this path, or an empty one."""
     for key in path:
         table = table.get(key) if isinstance(table, dict) else {}
     return table if isinstance(table, dict) else {}
 
 
 def handed(case, plan, where):
-    """The files with which a case that is refused would start: those of a plan without it, and it merged in."""
+    """The files for a case that nodestrap refuses: those of a plan without the case, with the case merged in."""
     given = tomllib.loads(case.get("config", ""))
     plugins = inside(given, "plugins")
     two = given.get("version") == 2 or (CRI in plugins and not {IMAGES, RUNTIME} & set(plugins))
@@ -373,8 +373,8 @@ def handed(case, plan, where):
 
 
 def breaks_pods(files, ours, world):
-    """Whether a pod would fail as nodestrap says: of a limit getrlimit(2) decides, of a snapshotter containerd, which is told to load it.
-    Options of runc are decoded when a pod starts (internal/cri/config/config.go: GenerateRuntimeOptions()); the types decide."""
+    """True if a pod would fail as nodestrap says. getrlimit(2) decides about a limit, containerd about a snapshotter that it must load.
+    containerd decodes options of runc when a pod starts (internal/cri/config/config.go: GenerateRuntimeOptions()), so their types decide."""
     if ".options." in ours:
         return True
     if "rlimits" in ours:
@@ -412,12 +412,12 @@ def main():
     parser.add_argument("--containerd", required=True)
     parser.add_argument("--kubelet-version", default="1.33.13")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("-n", type=int, default=100, help="how many random cases")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="containerds at a time")
-    parser.add_argument("--also", action="append", default=[], help="a file of further cases")
-    parser.add_argument("--only", default="*", help="of those the names that match this pattern")
-    parser.add_argument("--group", action="store_true", help="one example of those with the same sentence")
-    parser.add_argument("--show", action="store_true", help="the other cases, too")
+    parser.add_argument("-n", type=int, default=100, help="number of random cases")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="number of containerds that run in parallel")
+    parser.add_argument("--also", action="append", default=[], help="a file with more cases")
+    parser.add_argument("--only", default="*", help="run only the cases of --also whose name matches this pattern")
+    parser.add_argument("--group", action="store_true", help="print one example of all cases with the same message")
+    parser.add_argument("--show", action="store_true", help="print all cases, not only those of the kinds silent, strict and otherwise")
     args = parser.parse_args()
 
     version = re.search(r" v?(\d+\.\d+\.\d+)", subprocess.run([args.containerd, "--version"], capture_output=True, text=True).stdout)[1]
@@ -430,7 +430,7 @@ def main():
         cases.append({"name": "config default", "wanted": "taken", "spec": {"containerd": {"config": default}}})
 
     work, pool = tempfile.mkdtemp(prefix="containerd-oracle."), None
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # so that containerd and its files go
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # so that containerd ends and its files are removed
     try:
         plan, world = Planner(os.path.realpath(args.nodestrap), args.kubelet_version, version), World(args.containerd, work)
         control = judge({"spec": {}}, plan, world)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kubelet.py and containerd.py share: tables of conf/, plans of a spec, files of cases, and the sum of all verdicts."""
+"""Code that kubelet.py and containerd.py share: tables of conf/, plans of a spec, files of cases, and the totals of all verdicts."""
 
 import base64
 import collections
@@ -10,7 +10,7 @@ import os
 import subprocess
 
 CONF = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../conf")
-# A certificate that kubelet can read; no key of it is left.
+# A certificate that kubelet can read. Its key no longer exists.
 AUTHORITY = """-----BEGIN CERTIFICATE-----
 MIIBLjCB4aADAgECAhRvNXoD0nrUoE64/vsuWkczIPm+ITAFBgMrZXAwDDEKMAgG
 A1UEAwwBeDAgFw0yNjExMjYyMzQ4NTZaGA8yMTI2MTEwMjIzNDg1NlowDDEKMAgG
@@ -32,7 +32,7 @@ def rows(name, columns):
 
 
 def node_type(vcpus):
-    """An instance type of as many CPUs: a setting may name them by number."""
+    """The type with the nearest number of CPUs that is not larger, because a setting may name CPUs by number."""
     sizes = {2: "m5.large", 4: "m5.xlarge", 8: "m5.2xlarge", 16: "m5.4xlarge", 48: "m5.12xlarge", 64: "m5.16xlarge", 96: "m5.24xlarge"}
     return sizes[max([size for size in sizes if size <= vcpus] or [2])]
 
@@ -45,7 +45,7 @@ class Planner:
         self.type = node_type(os.cpu_count())
 
     def check(self, spec, where):
-        """Whether config check, which knows no version, takes it."""
+        """True if config check, which knows no version of kubelet, accepts the spec."""
         self.write(spec, where)
         return not subprocess.run([self.program, "config", "check", "-c", f"file://{where}.yaml"], capture_output=True).returncode
 
@@ -55,7 +55,7 @@ class Planner:
             json.dump(document, file)
 
     def __call__(self, spec, instance_type, where):
-        """The files of the plan, or None and what is said."""
+        """(the files of the plan, ""), or (None, the message)"""
         self.write(spec, where)
         run = subprocess.run(
             [self.program, "plan", "-c", where + ".yaml", "--instance-type", instance_type or self.type, *self.versions,
@@ -67,7 +67,7 @@ class Planner:
 
 
 def read_cases(names, only):
-    """Those of the files whose name matches this pattern."""
+    """The cases of these files whose name matches the pattern."""
     cases = []
     for name in names:
         with open(name) as file:
@@ -76,7 +76,7 @@ def read_cases(names, only):
 
 
 def as_wanted(case, verdict, machine_counts=False):
-    """The verdict, or what a case wants in place of it."""
+    """The verdict; of the kind "otherwise" if the case wants another one."""
     wanted = case.get("wanted", verdict.kind)
     if verdict.kind != wanted and (verdict.kind != "machine" or machine_counts):
         return verdict._replace(kind="otherwise", said=f"{verdict.kind}, wanted {wanted}: {verdict.said}")
@@ -95,7 +95,7 @@ def tell(verdicts, grouped, normal):
 
 
 def finish(name, seed, verdicts, count, args, normal):
-    """Tells of failures and says how many there are of each kind; the exit status."""
+    """Prints the failures and the number of verdicts of each kind. Returns the exit status."""
     kinds = collections.Counter(verdict.kind for verdict in verdicts)
     wanted = {"silent", "strict", "otherwise"} | (set(kinds) if args.show else set())
     tell([verdict for verdict in verdicts if verdict.kind in wanted], args.group, normal)

@@ -1,31 +1,32 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random kubelet settings: our verdict beside that of the real kubelet (python3 standard library only, as root).
+"""Compares the verdicts of nodestrap and of a real kubelet on random kubelet settings (python3 standard library only, as root).
 
     kubelet.py --nodestrap build/nodestrap --kubelet KUBELET --containerd CONTAINERD -n 100 --seed 7
 
 A case is a spec.kubelet of one or two settings, in config or as a flag; a third of the cases get a wrong value. `plan` makes the files,
-and a real kubelet gets them as they are. It runs below a root of its own, in namespaces of its own (mounts, network, processes, cgroups),
-with a real containerd and with the sysctls of a Node. A kubelet that stays logs the line STAYS, and then its server speaks TLS. By then
-its managers of containers, CPUs, memory, devices, eviction and logs have started. A kubelet that ends does so by itself. After LIMIT
-seconds without either, the case counts as one that ends, and says so.
+and a real kubelet gets them unchanged. It has its own root, its own namespaces (mounts, network, processes, cgroups), a real containerd
+and the sysctls of a node. A kubelet that stays logs the line STAYS, and then its server speaks TLS. By then its managers of containers,
+CPUs, memory, devices, eviction and logs have started. A kubelet that fails exits by itself. If it does neither within LIMIT seconds, the
+case counts as an exit, and the output says so.
 
     taken, refused  both verdicts agree
-    silent          nodestrap takes it, and kubelet ends: a failure
-    strict          nodestrap refuses it, and kubelet stays. Kubelet gets the plan of the same NodeConfig without the refused part, which
-                    then stands in one more drop-in or at the end of the flags. Where one of our settings may be in its way (YIELDS), a
-                    second kubelet runs without that
-    otherwise       a case of --also whose verdicts are not those that it wants: a failure
-    machine         kubelet ends for a reason that only this machine has (MACHINE)
-    on purpose      the same where nodestrap means to refuse it (ON_PURPOSE)
-    elsewhere       nodestrap refuses a part that is not of kubelet
+    silent          nodestrap accepts the case, and kubelet exits: a failure
+    strict          nodestrap refuses the case, and kubelet stays. kubelet gets the plan of the same NodeConfig without the refused part,
+                    which is then in one more drop-in or at the end of the flags. If one of our settings may conflict with that part
+                    (YIELDS), a second kubelet runs without our setting
+    otherwise       a case of --also with other verdicts than it wants: a failure
+    machine         kubelet exits for a reason that only this machine has (MACHINE)
+    on purpose      as strict, but nodestrap refuses the case on purpose (ON_PURPOSE)
+    elsewhere       nodestrap refuses a part of the case outside the kubelet settings
 
-There is no API server: kubelet asks in vain with the planned kubeconfig, so a Node that the API server would refuse shows nowhere. There is
-no systemd: the cgroup driver is cgroupfs, and kubelet goes on without its delay of a shutdown. On a machine with cgroup v1 nothing shows
-that needs cgroup v2. No pod runs.
+There is no API server for the planned kubeconfig, so the oracle cannot find a Node that the API server would refuse. There is no systemd,
+so the cgroup driver is cgroupfs, and kubelet continues without a delay of the shutdown. A machine with cgroup v1 does not test what needs
+cgroup v2. No pod runs.
 
 Fields and flags are those of conf/kubelet-settings.csv and conf/kubelet-flags.csv, feature gates those of kubelet --help.
-Exit: 0, 1 after a failure or with more than 1 % strict random cases (one is never too many), 2 if kubelet does not stay with a plain plan either.
+Exit status: 0; 1 after a failure or with more than 1 % strict random cases (one is always allowed); 2 if kubelet does not stay with a plain
+plan either.
 """
 
 import argparse
@@ -51,14 +52,14 @@ from daemon import Planner, Verdict, as_wanted, finish, read_cases, rows
 STAYS = "Starting Kubelet Plugin Manager"
 LISTENS = re.compile(r'"Starting to listen"[ ,].*?"?port"?[=:]"?(\d+)')
 LIMIT = 300
-V1 = not os.path.exists("/sys/fs/cgroup/cgroup.controllers")            # of cgroups
-NODEADM = "/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"       # what the user sets
+V1 = not os.path.exists("/sys/fs/cgroup/cgroup.controllers")            # cgroup v1
+NODEADM = "/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"       # the settings of the user
 MACHINE = re.compile(r"no space left|too many open files|systemd not running|cgroup ?v2|cgroup v1|cgroups? v1|"
                      r"only supported on cgroup|cannot allocate memory|resource temporarily unavailable|"
-                     r"has a reservation of .* but capacity of|"        # of memory and disks that a plan for a type does not know
-                     r"error validating root container \[kubepods\]")   # kubelet has just made it, in a hierarchy that others use, too
-# nodestrap refuses these on purpose, though kubelet may start. Huge pages that kubelet reserves serve no pod (tests/userdata, V12). Two servers
-# race for one port, and sometimes kubelet survives. kubelet 1.33 starts with fewer user IDs than its pods need, later ones do not.
+                     r"has a reservation of .* but capacity of|"        # memory and disks, which a plan for a type does not know
+                     r"error validating root container \[kubepods\]")   # kubelet has just made it, in a hierarchy that other processes use, too
+# nodestrap refuses these on purpose, though kubelet may start. No pod can use huge pages that kubelet reserves (tests/userdata, V12). Two
+# servers race for one port, and sometimes kubelet survives. kubelet 1.33 starts with fewer user IDs than its pods need, later versions do not.
 ON_PURPOSE = re.compile(r"reserves huge pages|must differ from port|kubelet keeps \d+ user IDs for each pod")
 
 # Fields that no case has: kubelet needs another file or socket for them, or this program sets them itself.
@@ -126,13 +127,13 @@ CPU_OPTIONS = """full-pcpus-only distribute-cpus-across-numa align-by-socket str
 TOPOLOGY_OPTIONS = ["prefer-closest-numa-nodes", "max-allowable-numa-nodes"]
 NODE_ALLOCATABLE = [["pods"], ["none"], [], ["pods", "kube-reserved"], ["pods", "system-reserved"], ["kube-reserved"],
                     ["pods", "system-reserved-compressible"], ["pods", "kube-reserved-compressible"]]
-# Gates that one of the versions has no more, or has on for good; kubelet --help names the others.
+# Gates that one of the versions no longer has, or that are always on in it. kubelet --help names the others.
 OLD_GATES = """DisableKubeletCloudCredentialProviders SidecarContainers AppArmor KubeletSeparateDiskGC GracefulNodeShutdown NodeSwap CPUManager
     MemoryManager DynamicResourceAllocation RotateKubeletServerCertificate DevicePlugins KubeletTracing NFTablesProxyMode
     LocalStorageCapacityIsolation GracefulNodeShutdownBasedOnPodPriority InPlacePodVerticalScaling DynamicResourceAlocation
     CPUManagerPolicyOptions TopologyManagerPolicyOptions KubeletCgroupDriverFromCRI RotateKubeletClientCertificate NoSuchGate""".split()
 
-# Kubelet, or the plan, reads these together.
+# Settings that kubelet or the plan reads together.
 TOGETHER = """shutdownGracePeriod shutdownGracePeriodCriticalPods / cpuManagerPolicy reservedSystemCPUs / cpuManagerPolicy kubeReserved /
     cpuManagerPolicy cpuManagerPolicyOptions / memoryManagerPolicy reservedMemory / memoryManagerPolicy kubeReserved /
     topologyManagerPolicy topologyManagerPolicyOptions / evictionSoft evictionSoftGracePeriod / imageMinimumGCAge imageMaximumGCAge /
@@ -150,7 +151,7 @@ TOGETHER = """shutdownGracePeriod shutdownGracePeriodCriticalPods / cpuManagerPo
     registerNode registerWithTaints / serverTLSBootstrap rotateCertificates / mergeDefaultEvictionSettings evictionHard /
     kubeReserved systemReserved / evictionSoft evictionMaxPodGracePeriod"""
 TOGETHER = [pair.split() for pair in TOGETHER.split("/")]
-# The plan sets some of these, or computes with them.
+# Settings that the plan sets, or uses to compute others.
 BESIDE_OURS = """shutdownGracePeriod shutdownGracePeriodCriticalPods shutdownGracePeriodByPodPriority reservedSystemCPUs systemReservedCgroup
     kubeReservedCgroup serverTLSBootstrap enforceNodeAllocatable kubeReserved systemReserved evictionHard reservedMemory
     memoryManagerPolicy cpuManagerPolicy""".split()
@@ -164,7 +165,7 @@ GATES_OF = {
     "memoryThrottlingFactor": ["MemoryQoS"], "userNamespaces": ["UserNamespacesSupport"], "shutdownGracePeriodByPodPriority": ["GracefulNodeShutdownBasedOnPodPriority"],
 }
 OF_ALL = ["AllAlpha", "AllBeta"]
-# Flags without a setting: values that kubelet may take, and wrong ones. The program knows no type of those behind --more.
+# Flags without a setting: values that kubelet may take, and wrong ones. nodestrap does not know the types of those that --more adds.
 FLAGS = {
     "node-labels": (["a=b", "topology.kubernetes.io/zone=us-west-2a", "node.kubernetes.io/x=y"], ["kubernetes.io/x=1", "a=-b", "=b"]),
     "v": (["0", "4"], ["abc"]), "no-such-flag": ([], ["1"]),
@@ -176,7 +177,7 @@ MORE_FLAGS = {
     "node-ip": (["10.0.0.10", "::", "10.0.0.10,fd00::a"], ["x", "10.0.0.10,10.0.0.11"]), "register-schedulable": (["true"], []),
     "runtime-cgroups": (["/runtime.slice/containerd.service"], []), "keep-terminated-pod-volumes": (["true"], ["x"]),
 }
-# Settings of ours that may yield, each behind the words in a case that make it yield.
+# Words in a case, and values that turn off those of our settings that may conflict with it.
 YIELDS = ((re.compile(r"reservedSystemCPUs|--reserved-cpus"), {"systemReservedCgroup": "", "kubeReservedCgroup": ""}),
           (re.compile(r"shutdownGracePeriod|GracefulNodeShutdown"), {"shutdownGracePeriod": "0s", "shutdownGracePeriodCriticalPods": "0s"}),
           (re.compile(r"RotateKubeletServerCertificate"), {"serverTLSBootstrap": False}))
@@ -285,7 +286,7 @@ class Maker:
 
 
 def words_of(name, value):
-    """VALUE as the words of a flag."""
+    """The value in the syntax of a flag."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
@@ -313,8 +314,8 @@ def without(kubelet, gone):
 
 # ---------------------------------------------------------------- kubelet
 
-# ROOT KUBELET NAME SOCKET FLAG…: kubelet gets a cgroup NAME in each hierarchy, which is the root of its cgroup namespace. The list is
-# read first: it changes as the process moves.
+# Arguments: ROOT KUBELET NAME SOCKET FLAG…. kubelet gets a cgroup NAME in each hierarchy, which is the root of its cgroup namespace. The
+# script reads the list of hierarchies first, because the list changes when the process moves.
 ENTER = r"""set -e; name=$3; hierarchies=$(</proc/self/cgroup)
 while IFS=: read -r _ kind path; do
     top=/sys/fs/cgroup/${kind#name=}
@@ -363,7 +364,7 @@ FATAL = re.compile(r'^E\d{4}.*"(command failed|Failed to (run|start|load|initial
 
 
 def sentence(lines):
-    """The last line in which kubelet says why it ends."""
+    """The last line in which kubelet says why it exits."""
     found = [line for line in lines if FATAL.search(line)] or [line for line in lines if line.strip()] or ["(nothing)"]
     line = re.sub(r'^[EFIW]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] ', "", found[-1].strip())
     line = re.sub(r'^"?command failed"? err="(.*)"$', r"\1", line).replace(", path: &TypeMeta{Kind:,APIVersion:,}", "")
@@ -371,21 +372,21 @@ def sentence(lines):
 
 
 def normal(text):
-    """The same text for two that differ in a name or a number."""
+    """The same text for messages that differ only in a name or a number."""
     text = re.sub(r'\\*"[^"]*\\*"|\{[^}]*\}', '""', re.sub(r"^.*config\d+\.yaml, line 1: ", "", text))
     text = re.sub(r"\b(memory|nodefs|imagefs|pid)\.\w+|map\[[^]]*\]|(?<=gate: )\w+|(?<=feature gate )\w+(?= to)", "X", text)
     return re.sub(r"-?\d[\w.]*", "N", text)[:160]
 
 
 def enter(path):
-    """This thread, and no other, goes to that network."""
+    """Moves only this thread into that network namespace."""
     with open(path) as network:
         if ctypes.CDLL(None, use_errno=True).setns(network.fileno(), 0x40000000):
             raise OSError(ctypes.get_errno(), "setns: " + path)
 
 
 def answers(process, port):
-    """Whether TLS is spoken at PORT of a kubelet before it ends: it listens before it looks at all settings of TLS."""
+    """True if a kubelet speaks TLS at PORT before it exits. It listens before it has read all settings of TLS."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     home = f"/proc/self/task/{threading.get_native_id()}/ns/net"
@@ -404,7 +405,7 @@ def answers(process, port):
                     return True
             except ssl.SSLEOFError:
                 pass
-            except ssl.SSLError:        # an alert is an answer: a server without a certificate yet, or a later version of TLS than ours
+            except ssl.SSLError:        # an alert is an answer: the server has no certificate yet, or a later version of TLS than ours
                 return True
             except OSError:
                 pass
@@ -438,7 +439,7 @@ address = '{work}/containerd/containerd.sock.ttrpc'
             time.sleep(.05)
 
     def root(self, files):
-        """A root of kubelet with these files."""
+        """Makes a root for kubelet with these files."""
         root = f"{self.work}/root{next(self.numbers)}"
         for folder in "proc sys dev tmp var run usr/bin planned/lib/kubelet etc/eks/image-credential-provider".split():
             os.makedirs(f"{root}/{folder}")
@@ -454,7 +455,7 @@ address = '{work}/containerd/containerd.sock.ttrpc'
         return root
 
     def ask(self, files, drop_in=None, flags=()):
-        """Whether kubelet stays with these files, or None where this machine ends it, and its last sentence."""
+        """(True if kubelet stays with these files, None if only this machine prevents that; its last message)"""
         files = dict(files)
         words = re.search("^NODEADM_KUBELET_ARGS=(.*)", files["/etc/eks/kubelet/environment"], re.M)[1].split()
         if drop_in:
@@ -492,7 +493,7 @@ address = '{work}/containerd/containerd.sock.ttrpc'
         return (True if stays else None if MACHINE.search(said) else False), said
 
     def leave(self, name):
-        """The cgroups of one kubelet: its processes are in them for a moment after they have closed their files."""
+        """Removes the cgroups of one kubelet. Its processes stay in them for a moment after they have closed their files."""
         end = time.monotonic() + LIMIT
         find = ["find", "/sys/fs/cgroup", "-depth", "-type", "d", "(", "-path", f"*/{name}", "-o", "-path", f"*/{name}/*", ")"]
         while subprocess.run(find + ["-not", "-exec", "rmdir", "{}", ";", "-print"], stdout=subprocess.PIPE,
@@ -508,7 +509,7 @@ address = '{work}/containerd/containerd.sock.ttrpc'
 # ---------------------------------------------------------------- comparison
 
 def judge(case, plan, world):
-    """The verdicts on a case, and whether they are those that it wants."""
+    """The verdict; "otherwise" if the case wants another one, or if config check and the plan disagree about it."""
     verdict = compare(case, plan, world)
     wanted = as_wanted(case, verdict, "cgroup" in case)
     if wanted.kind == "otherwise":
@@ -554,15 +555,15 @@ def main():
     parser.add_argument("--nodestrap", required=True)
     parser.add_argument("--kubelet", required=True)
     parser.add_argument("--containerd", required=True)
-    parser.add_argument("--version", help="that of kubelet, if not what it says itself")
+    parser.add_argument("--version", help="version of kubelet (default: that of kubelet --version)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("-n", type=int, default=100, help="how many random cases")
-    parser.add_argument("--jobs", type=int, default=2 * os.cpu_count(), help="kubelets at a time; each waits most of its time")
-    parser.add_argument("--more", action="store_true", help="flags without a setting, too, of which the program knows no type")
-    parser.add_argument("--also", action="append", default=[], help="a file of further cases")
-    parser.add_argument("--only", default="*", help="of those the names that match this pattern")
-    parser.add_argument("--group", action="store_true", help="one example of those with the same sentence")
-    parser.add_argument("--show", action="store_true", help="the other cases, too")
+    parser.add_argument("-n", type=int, default=100, help="number of random cases")
+    parser.add_argument("--jobs", type=int, default=2 * os.cpu_count(), help="number of kubelets that run in parallel; each waits most of its time")
+    parser.add_argument("--more", action="store_true", help="also try flags without a setting whose type nodestrap does not know")
+    parser.add_argument("--also", action="append", default=[], help="a file with more cases")
+    parser.add_argument("--only", default="*", help="run only the cases of --also whose name matches this pattern")
+    parser.add_argument("--group", action="store_true", help="print one example of all cases with the same message")
+    parser.add_argument("--show", action="store_true", help="print all cases, not only those of the kinds silent, strict and otherwise")
     args = parser.parse_args()
 
     said = subprocess.run([args.kubelet, "--version"], capture_output=True, text=True).stdout
@@ -576,7 +577,7 @@ def main():
 
     work = tempfile.mkdtemp(prefix="kubelet-oracle.")
     world = pool = None
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # so that containerd and the cgroups go
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # so that containerd ends and the cgroups are removed
     try:
         plan, world = Planner(os.path.realpath(args.nodestrap), version), World(args.kubelet, args.containerd, work, minor)
         control = judge({"spec": {}}, plan, world)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Is this a document of SARIF 2.1.0 that a forge shows? problems(document) returns sentences; as a program, of files.
+"""Is this a document of SARIF 2.1.0 that a forge shows? problems(document) returns its faults as sentences. The program prints those of files.
 
 The checks are those of the standard (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html, by its sections) for the objects
 that nodestrap writes, and those that GitHub code scanning adds

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `nodestrap status` has to show, and whether a browser shows it.
-usage: status.py boot KIND ROOT         below ROOT what a boot of that kind leaves: ok, failed, running, long, config
+"""Makes the files that `nodestrap status` reads, and checks its pictures in a browser.
+usage: status.py boot KIND ROOT         makes the files of a boot below ROOT; KIND is ok, failed, running, long or config
        status.py terminal COLUMNS COMMAND...
-                                        prints what the command writes to a terminal of so many columns
+                                        prints what the command writes to a terminal with that many columns
        status.py pictures FILE WORD... [-- FILE WORD...]...
-                                        opens SVGs in Debian's chromium, all in one page: every word is on it, no text leaves
-                                        the picture, lies on another or on a bar, and what failed is red; exit 77 without it"""
+                                        opens SVGs in chromium, all in one page. Each picture has all its words. No text is
+                                        outside of it, on another text or on a bar. The parts that failed are red.
+                                        The exit status is 77 without chromium"""
 import fcntl, html, json, os, pty, shutil, struct, subprocess, sys, tempfile, termios
 
 SECOND, PLAN = 1000000, 'sha256:4b1f0c2d5a77a9e0d3b8c6f1e2a3948576bdc0e1f2a3b4c5d6e7f8091a2b3c4d'
@@ -89,7 +90,7 @@ def terminal(columns, command):
     sys.stdout.write(said.decode().replace('\r\n', '\n'))
     return process.returncode
 
-# Every text and every rectangle as they are drawn.
+# Every text and every rectangle, as the browser draws it.
 LOOK = '''<script>
 const box = (e) => { const b = e.getBBox(); return { x: b.x, y: b.y, w: b.width, h: b.height, fill: getComputedStyle(e).fill, opacity: getComputedStyle(e).fillOpacity }; };
 const found = Array.from(document.querySelectorAll('svg')).map(svg => ({ width: svg.viewBox.baseVal.width, height: svg.viewBox.baseVal.height,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts forms of words that this project gives up, area by area, and fails where one of them grows.
+"""Counts forms of words that this project avoids, by area, and fails if the number of one grows.
 
 usage: words.py [--list AREA FORM]
 
@@ -13,14 +13,14 @@ with a line of output; UPDATE=1 then lowers the numbers of the table. You raise 
           messages  the other string literals of src/
           manual    debian/*.[1-8]
           comments  of C in src/ and tests/, of shell in tests/
-          names     of tests: what TAP prints behind "ok 1 - "
+          names     of tests: the text that TAP has behind "ok 1 - "
   forms   subject     a sentence, but not a question, that begins with Who, What, Whether or Whoever
-          is-no       "is no", but for "there is no" and "is no longer"
+          is-no       is no; there is no and is no longer do not count
           anew, all-the-same
           somebody    or nobody, or whoever
           possessive  's behind one of NAMES. A company may have it.
           told        is told, is said, is asked: by which actor?
-          fragment    in names only: one that goes on from the name before it (which, and, but, nor, also)
+          fragment    in names only: a name that continues the name before it (which, and, but, nor, also)
           long        a sentence of more than 25 words; `code` counts as one
 """
 import bisect, collections, csv, glob, hashlib, os, re, sys
@@ -178,7 +178,7 @@ DIRECTIVE = re.compile(r"(run|type|imds|metadata|gpu|spec|interfaces|tree|script
 
 
 def shell_comments(text):
-    """Lines that are comments belong together; one behind a command stands alone. Text in quotes that runs over lines may be taken for one."""
+    """Lines that are comments belong together; a comment behind a command stands alone. A line of quoted text may count as a comment."""
     lines = []
     for number, line in enumerate(text.split("\n"), 1):
         whole = re.match(r"\s*#(?!!) ?(.*)", line)
