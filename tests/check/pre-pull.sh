@@ -144,7 +144,8 @@ ok "a warning names the image whose registry refuses the credentials" says "imag
 provider "$gives"
 rm "$tmp/bin/ecr-credential-provider"
 ok "pre-pull ends with success if the provider is missing" pulls 3 $host/private/l:1
-ok "the warning names the missing provider" says "ecr-credential-provider gave no credentials: No such file or directory"
+missing='No such file or directory'; [ -z "${NODESTRAP_TRANSLATED-}" ] || missing='it ended with status 127'       # vfork() is fork() there
+ok "the warning names the missing provider" says "ecr-credential-provider gave no credentials: $missing"
 provider "$gives"
 mv "$tmp/providers.json" "$tmp/kept.json"
 ok "pre-pull ends with success without the configuration of the provider" pulls 3 $host/public/m:1
@@ -168,9 +169,14 @@ ok "pre-pull ends with success if its input file is damaged" eval '"$program" "$
 ok "a warning names the damaged input file" says "no-pre-pull: $tmp/damaged.json is damaged"
 ok "pre-pull ends with success if its input file is missing" eval '"$program" "$tmp/absent.json" "$tmp/none.json" 2>"$tmp/err"'
 ok "a warning names the missing input file" says "no-pre-pull: $tmp/absent.json cannot be read"
-if minimal=$("$here/../tools/libcurl.sh" 2>"$tmp/why"); then
+[ -z "${NODESTRAP_TRANSLATED-}" ] || echo "it is for this machine, and the program is not" >"$tmp/why"
+if [ ! -s "$tmp/why" ] && minimal=$("$here/../tools/libcurl.sh" 2>"$tmp/why"); then
         WITH="env LD_LIBRARY_PATH=$minimal" ok "pre-pull ends with success and in time if libcurl has no HTTP/2" eval 'pulls 60 plain.test/public/q:1 && in_time'
         WITH='' ok "a warning says that libcurl has no HTTP/2" says "no-pre-pull: libcurl.so.4 has no HTTP/2"
+elif [ "${NODESTRAP_TEST_REQUIRE:-0}" != 0 ]; then
+        ok "a minimal libcurl is available" cat "$tmp/why" /nonexistent
+else
+        count=$((count + 1)); echo "ok $count - a minimal libcurl is available # SKIP $(tail -1 "$tmp/why")"
 fi
 printf '{"socket": "%s/socket/containerd.sock", "seconds": 600, "jitterSeconds": 0, "images": ["plain.test/hang/r:1"]}' "$tmp" >"$tmp/pre-pull.json"
 rm "$tmp/result.json"; "$program" "$tmp/pre-pull.json" "$tmp/result.json" 2>"$tmp/err" & pid=$!; has "$tmp/result.json" pulling; kill $pid; wait $pid; rc=$?
