@@ -4,7 +4,7 @@
 
     containerd.py --nodestrap build/nodestrap --containerd CONTAINERD -n 100 --seed 7
 
-A case is a spec.containerd of one or two settings; a third of the cases get a wrong value. `plan` makes the files, and a real containerd
+A case is a spec.containerd of one to three settings; a third of the cases get a wrong value. `plan` makes the files, and a real containerd
 gets them unchanged. It has its own root and its own namespaces (mounts, network, processes). containerd is well if it has logged that it
 has booted, its CRI plugin serves, and its socket is where kubelet looks for it. The plugin opens its port for streams last, so this port
 shows that it serves. A containerd that fails exits by itself. If it does neither within LIMIT seconds, the case counts as an exit, and

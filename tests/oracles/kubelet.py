@@ -4,7 +4,7 @@
 
     kubelet.py --nodestrap build/nodestrap --kubelet KUBELET --containerd CONTAINERD -n 100 --seed 7
 
-A case is a spec.kubelet of one or two settings, in config or as a flag; a third of the cases get a wrong value. `plan` makes the files,
+A case is a spec.kubelet of one to three settings, in config or as a flag; a third of the cases get a wrong value. `plan` makes the files,
 and a real kubelet gets them unchanged. It has its own root, its own namespaces (mounts, network, processes, cgroups), a real containerd
 and the sysctls of a node. A kubelet that stays logs the line STAYS, and then its server speaks TLS. By then its managers of containers,
 CPUs, memory, devices, eviction and logs have started. A kubelet that fails exits by itself. If it does neither within LIMIT seconds, the

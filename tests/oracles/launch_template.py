@@ -234,7 +234,7 @@ for row in [
     ("a mapping without a size for a volume of the NodeConfig is a warning", "metadata and volumes", drop("BlockDeviceMappings[1].Ebs.VolumeSize"), "BlockDeviceMappings[1]", W,
      "has no Ebs.VolumeSize for spec.instance.storage.volumes[0]; add it"),
     ("two mappings with the same name to Linux are an error", "metadata and volumes", put("BlockDeviceMappings[0].DeviceName", "/dev/xvdb"), "BlockDeviceMappings[1]", E,
-     "an earlier mapping has this DeviceName, or is the same to Linux; rename one"),
+     "an earlier mapping has this DeviceName, or one that Linux takes for the same; rename one"),
     # ---- user data
     ("user data above 16 KiB is an error", "managed capacity block", node_config() + "#" * 16384, "UserData", E, "bytes without base64, and EC2 takes 16384; compress them: "
      "gzip -9 <FILE | base64 -w 0"),

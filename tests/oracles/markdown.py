@@ -3,7 +3,7 @@
 """tests/oracles/markdown.py FILE PLAN.json [PLAN.txt]: checks that the table in FILE, as cmark-gfm reads it, is that of the plan.
 
 Each row of a table is a step of PLAN.json, in the same order: critical path, group, type, target and why, with the brackets of the text.
-The list is the warnings. The last block of code is PLAN.txt. Exit status 1 with the first difference."""
+The list is the warnings. The only block of code is PLAN.txt. Exit status 1 with the first difference."""
 import html.parser
 import json
 import subprocess

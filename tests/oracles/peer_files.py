@@ -61,7 +61,7 @@ def make_services(directory, node):
 
 
 def make_machine(root, node):
-    """Makes a machine with 2 CPUs on one NUMA node and only the files that the program reads."""
+    """Makes a machine with 2 CPUs, if the node has no other number, on one NUMA node, and only the files that the program reads."""
     put(root, 'etc/eks/kubelet-version.txt', f'Kubernetes {node["kubelet"]}\n')
     put(root, 'etc/eks/containerd-version.txt', f'containerd github.com/containerd/containerd/v2 {node["containerd"]}\n')
     put(root, 'etc/eks/image-credential-provider/ecr-credential-provider', '')

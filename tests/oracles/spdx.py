@@ -66,7 +66,7 @@ def needed(path):
 
 
 def opened():
-    """The libraries that the sources give to library_load(), and NVML, which is a constant."""
+    """The libraries that the sources name in a string of their own."""
     found = set()
     for folder, _, names in os.walk(os.path.join(SOURCES, "src")):
         for name in names:

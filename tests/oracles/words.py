@@ -20,7 +20,7 @@ with a line of output; UPDATE=1 then lowers the numbers of the table. You raise 
           somebody    or nobody, or whoever
           possessive  's behind one of NAMES. A company may have it.
           told        is told, is said, is asked: by which actor?
-          fragment    in names only: a name that continues the name before it (which, and, but, nor, also)
+          fragment    in names only: a name that continues the name before it (which, and, but, nor, also, so is)
           long        a sentence of more than 25 words; `code` counts as one
 """
 import bisect, collections, csv, glob, hashlib, os, re, sys
