@@ -31,7 +31,7 @@ static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
                         *ret_text = xasprintf("%s is a part of a GPU, and its driver does not support "
                                               "licences: it needs the GRID driver for EC2", name);
                 else
-                        *ret_text = xasprintf("%s is a part of a GPU and has no licence%s%s", name,
+                        *ret_text = xasprintf("%s is a fractional GPU and has no licence%s%s", name,
                                               *license.product ? " for " : "", license.product);
                 return code == NVML_OK ? license.supported
                                        : code != NVML_NOT_SUPPORTED && !nvml_is_final(code);

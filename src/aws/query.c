@@ -159,8 +159,8 @@ static bool correct_clock(Asking *a, const HttpsReply *reply) {
                 log_info("The clock of this machine agrees with %s again.", name);
                 return true;
         }
-        log_warning("The clock of this machine is %lld s %s %s; signing requests by the time of %s. Check "
-                    "chrony.",
+        log_warning("The clock of this machine is %lld s %s %s; signing requests with the time from %s. "
+                    "Check chrony.",
                     (long long)(ahead < 0 ? -ahead : ahead), ahead < 0 ? "ahead of" : "behind", name, name);
         return true;
 }

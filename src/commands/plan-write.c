@@ -149,7 +149,7 @@ int plan_write(const char *target, const Plan *plan, Diag *diag) {
         THEN(r, write_below(dir, plan, &foreign));
         if (r > 0 && foreign)
                 return diag_error(diag, -EEXIST, CAUSE_USAGE,
-                                  "--write-to %s: %s%s is not of an earlier --write-to, so nothing is "
+                                  "--write-to %s: %s%s is not from an earlier --write-to, so nothing is "
                                   "written; name a new or empty directory",
                                   target, target, endswith(target, "/") ? foreign + 1 : foreign);
         return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: cannot write the planned files: %s",

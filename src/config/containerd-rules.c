@@ -402,7 +402,7 @@ static void tell_few(void *context, const char *path, const char *fault, bool ce
 bool containerd_judge(const ContainerdGiven *g, ContainerdTell *to, void *context) {
         Few few = { to, context, 0, false };
         bool good = judge(g, tell_few, &few);
-        _free_ char *more = xasprintf("holds %zu more wrong settings: correct them, too",
+        _free_ char *more = xasprintf("contains %zu more wrong settings: correct them, too",
                                       few.n - CONTAINERD_MOST);
         if (few.n > CONTAINERD_MOST)
                 to(context, "spec.containerd", more, few.certain);

@@ -234,7 +234,7 @@ static const char *interval_fault(const ContainerdGiven *g, const json_t *value,
                 return NULL;
         return json_is_string(value) && *json_string_value(value) &&
                                kubelet_parse_duration(json_string_value(value), &unused)
-                       ? NULL : "must be a duration with its unit, such as 10s or 1h30m";
+                       ? NULL : "must be a duration with a unit, such as 10s or 1h30m";
 }
 
 static const char *list_fault(char type, const json_t *value, const char *limits, Text *room) {
@@ -466,8 +466,8 @@ void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *co
         size_t told = 0;
         const Reading r = { .given = g, .unknown = tell, .context = context, .told = &told };
         (void)!read_table(&r, section_at(0), g->user, &containerd_config_path);
-        _free_ char *more = xasprintf("holds %zu more keys that are unknown, or that this containerd ignores",
-                                      told - CONTAINERD_MOST);
+        _free_ char *more = xasprintf("contains %zu more keys that are unknown, or that this containerd "
+                                      "ignores", told - CONTAINERD_MOST);
         if (told > CONTAINERD_MOST)
                 tell(context, "spec.containerd.config", more, NULL);
 }

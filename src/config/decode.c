@@ -32,7 +32,8 @@ static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const c
         decode_fail(d, node, path, text);
         const char *within = path && path->up ? path->up->key : NULL;
         /* a variable in the place of a service */
-        if (within && streq(within, "environment") && path->key && node->type == NODE_SCALAR)
+        if (within && streq(within, "environment") && path->key && !streq(path->key, "default") &&
+            node->type == NODE_SCALAR)
                 diag_suggest(d->diag, "default: {%s: ...}", path->key);
         return NULL;
 }
@@ -69,7 +70,7 @@ static json_t *decode_text(Decoder *d, const Node *node, const Path *path) {
         if (node->type != NODE_SCALAR)
                 return fail_type(d, node, path, "a string");
         if (memchr(node->text, 0, node->n))
-                return decode_fail(d, node, path, "holds a NUL byte");
+                return decode_fail(d, node, path, "contains a NUL byte");
         return json_stringn(node->text, node->n) ?: decode_fail(d, node, path, "is not UTF-8");
 }
 
@@ -176,8 +177,8 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
         if (node->type != NODE_MAP)
                 return fail_type(d, node, path, "a map");
         if (yaml_to_json(node, &value) < 0)
-                return decode_fail(d, node, path, "holds a value that JSON cannot express, such as a number "
-                                                  "that is too large");
+                return decode_fail(d, node, path, "contains a value that JSON cannot express, such as a "
+                                                  "number that is too large");
         bool kubelet = streq(f->key, "config");
         note_members(d, node, path, kubelet ? 2 : 0);
         /* users often put this key one level too deep */

@@ -234,7 +234,7 @@ static const Field instance_fields[] = {
                 "off does neither."),
           NAMES(tuning_mode_table), AT(ENUM, instance.tuning), OURS("gpu") },
         { FIELD("strictNodeName",
-                "Wait until EC2 says the node name, and never assume one?"),
+                "Wait until EC2 returns the node name, and never assume one?"),
           AT(BOOL, instance.strict_node_name), OURS("true") },
         {}
 };

@@ -126,7 +126,7 @@ char **merge_flags(const Merge *m);             /* spec.kubelet.flags as a new v
 /* ---- texts.c ---- */
 /* Users send unrendered templates (harishvs/slinky_on_eks). */
 #define AN_OPEN_PLACEHOLDER " an unfilled placeholder: render the user data (templatefile, Fn::Sub, envsubst)"
-#define PLACEHOLDER         "holds" AN_OPEN_PLACEHOLDER
+#define PLACEHOLDER         "contains" AN_OPEN_PLACEHOLDER
 
 /* "${NAME}" or "{{ name }}" */
 _nonnull_ bool has_placeholder(const char *text);

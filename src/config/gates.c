@@ -323,7 +323,7 @@ void gates_warn(const Merge *m, Diag *diag) {
                 if (!kubelet_gate_versions(s->name, &from, &until)) {
                         _free_ char *shown = text_quote(s->name, strlen(s->name));
                         tell(s, at, diag, "%s is not a feature gate of kubelet 1.%d to 1.%d: kubelet exits "
-                             "with an unknown gate", shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
+                             "on an unknown gate", shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
                         diag_suggest_name(diag, "", kubelet_gate_nearest(s->name));
                 } else if (minor > 0 && minor <= KUBELET_TABLES_TO) {
                         _free_ char *who = xasprintf("kubelet from 1.%u on exits", minor),

@@ -294,7 +294,7 @@ static const char *label_fault(const char *label) {
                 return "names a label of kubernetes.io or k8s.io that a node must not set (use another "
                        "prefix, or kubectl label)";
         return !kubelet_label_is_valid(key, value)
-                       ? "holds an invalid label (up to 63 letters, digits, - _ and . on both sides of =)"
+                       ? "contains an invalid label (up to 63 letters, digits, - _ and . on both sides of =)"
                        : NULL;
 }
 
@@ -306,21 +306,21 @@ static const char *taint_fault(const char *taint) {
         if (value)
                 *value++ = 0;
         if (colon && !endswith(taint, "-") && !kubelet_label_is_valid(word, value ?: ""))
-                return "holds an invalid taint (write it like nvidia.com/gpu=present:NoSchedule)";
+                return "contains an invalid taint (write it like nvidia.com/gpu=present:NoSchedule)";
         return endswith(taint, "-") || ONE_OF(effect, "NoSchedule", "PreferNoSchedule", "NoExecute")
                        ? NULL
-                       : "holds a taint without an effect: NoSchedule, PreferNoSchedule or NoExecute";
+                       : "contains a taint without an effect: NoSchedule, PreferNoSchedule or NoExecute";
 }
 
 /* "name=true" (k8s.io/component-base cli/flag/map_string_bool.go:Set) */
 static const char *gate_fault(const char *gate) {
         _free_ char *value = str_strip(strchr(gate, '=') ?: gate);
         return *value == '=' && parse_bool(value + 1 + strspn(value + 1, BLANKS)) >= 0
-                       ? NULL : "must hold gates with true or false, such as A=true,B=false";
+                       ? NULL : "must set feature gates to true or false, such as A=true,B=false";
 }
 
 static const char *dns_fault(const char *address) {
-        return kubelet_address_is_valid(address) ? NULL : "holds a text that is not an address";
+        return kubelet_address_is_valid(address) ? NULL : "contains a text that is not an address";
 }
 
 /* k8s.io/component-base:logs/api/v1/pflags.go */
@@ -449,7 +449,7 @@ static void warn_of_flag(const Merge *m, const char *flag, const char *path, Dia
         if (!kubelet_flag_find(flag, &f)) {
                 _free_ char *shown = text_quote(name, strlen(name));
                 diag_warn_at(diag, "kubelet-flag", at, path,
-                             "%s is not a flag of kubelet 1.%d to 1.%d: kubelet exits with an unknown flag, "
+                             "%s is not a flag of kubelet 1.%d to 1.%d: kubelet exits on an unknown flag, "
                              "and plan --kubelet-version refuses it",
                              shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
                 diag_suggest_name(diag, "--", kubelet_flag_nearest(name));
@@ -593,7 +593,7 @@ static void read_flags(Reading *r) {
                 const char *text = json_string_value(flag) ?: "";
                 _free_ char *path = xasprintf(FLAGS "[%zu]", i);
                 if (strstr(text, " - -"))
-                        reading_report(r, false, path, "holds \" - -\": YAML joined two list items "
+                        reading_report(r, false, path, "contains \" - -\": YAML joined two list items "
                                                        "into one; indent both items equally");
                 else if (!has_placeholder(text))
                         words_add(&w, text, i);

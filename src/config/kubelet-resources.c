@@ -63,7 +63,7 @@ const char *enforcement_cgroups(const KubeletGiven *g) {
                                       (cpus && k == 0);
                         if (cgroup && amount)
                                 continue;
-                        text_add(g->room, "holds %s, but %s is not set", s, cgroup ? level[2] : level[1]);
+                        text_add(g->room, "contains %s, but %s is not set", s, cgroup ? level[2] : level[1]);
                         return !cgroup && cpus
                                        ? text_say(g->room, "; reservedSystemCPUs excludes that cgroup")
                                        : g->room->data;
@@ -127,8 +127,8 @@ const char *reserved_memory(const KubeletGiven *g) {
                         if (twice)
                                 text_add(g->room, "sets %s of NUMA node %lld twice", name, (long long)node);
                         else if (!streq(name, "memory") && !startswith(name, "hugepages-"))
-                                text_add(g->room, "holds %s, but only memory and huge pages can be reserved",
-                                         name);
+                                text_add(g->room, "contains %s, but only memory and huge pages can be "
+                                         "reserved", name);
                         else if (limit_of(value) == 0 || limit_of(value) == INT64_MIN)
                                 text_add(g->room, "needs a quantity above 0, such as 1Gi, for %s of NUMA "
                                          "node %lld", name, (long long)node);
@@ -194,7 +194,7 @@ const char *quantity_signs(const KubeletGiven *g) {
         int64_t n;
         json_object_foreach(json_object_get(g->all, g->key), name, value)
                 if (json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 && n < 0)
-                        return "holds a negative amount";
+                        return "contains a negative amount";
         return NULL;
 }
 
@@ -208,7 +208,7 @@ const char *qos_reserved(const KubeletGiven *g) {
                 uint64_t n = 0;
                 _free_ char *whole = xstrndup(s, digits);
                 if (!streq(name, "memory"))
-                        return "holds a resource other than memory";
+                        return "contains a resource other than memory";
                 if (digits == 0 || !streq(s + digits, "%") || parse_u64(whole, &n) < 0 || n > 100)
                         return "must be a whole percentage of memory, such as 50%";
         }
@@ -294,15 +294,15 @@ static const char *option_fault(const KubeletGiven *g, const char *manager, cons
         if (!o && newer)
                 return NULL;
         if (!o)
-                text_add(g->room, "holds %s, which kubelet does not know", name);
+                text_add(g->room, "contains %s, which kubelet does not know", name);
         else if (until(g, o->alpha))
-                text_add(g->room, "holds %s, which kubelet knows from 1.%u on", name, o->alpha);
+                text_add(g->room, "contains %s, which kubelet knows from 1.%u on", name, o->alpha);
         else if (g->minor > 0 && !newer && !from(g, o->stable)) {
                 _free_ char *feature =
                         xasprintf("%sPolicy%sOptions", manager, from(g, o->beta) ? "Beta" : "Alpha");
                 if (gate(g, feature) == 0)
-                        text_add(g->room, "holds %s, which needs the feature gate %s: set featureGates {%s: "
-                                          "true}", name, feature, feature);
+                        text_add(g->room, "contains %s, which needs the feature gate %s: set featureGates "
+                                          "{%s: true}", name, feature, feature);
         }
         return g->room->data;
 }

@@ -24,10 +24,10 @@ static const char *image_pattern_fault(const char *pattern) {
         bool open = endswith(pattern, "/*");
         if (n == 0 || !streq(stripped, pattern) || strcspn(pattern, "*") < n - (open ? 1 : 0) ||
             streq(pattern, "/*"))
-                return "holds a pattern that is neither an image nor a registry or path with /* after it";
+                return "contains a pattern that is neither an image nor a registry or path with /* after it";
         if (!open && (strchr(pattern, '@') || strchr(strrchr(pattern, '/') ?: pattern, ':') ||
                       strpbrk(pattern, " \t")))
-                return "holds an image with a tag, a digest or a blank: write only its name";
+                return "contains an image with a tag, a digest or a blank: write only its name";
         return NULL;
 }
 
@@ -127,10 +127,10 @@ static const char *unsafe_sysctls(const KubeletGiven *g) {
         json_array_foreach(json_object_get(g->all, "allowedUnsafeSysctls"), i, item) {
                 const char *name = json_string_value(item) ?: "";
                 if (!is_sysctl(name, true))
-                        return "holds a name that is not a kernel setting; write, for example, "
+                        return "contains a name that is not a kernel setting; write, for example, "
                                "net.core.somaxconn";
                 if (!is_namespaced(name, g->minor))
-                        return text_say(g->room, "holds %s, which is not namespaced; list only namespaced "
+                        return text_say(g->room, "contains %s, which is not namespaced; list only namespaced "
                                         "ones, such as net.*, fs.mqueue.*, kernel.shm*, kernel.msg* and "
                                         "kernel.sem", name);
         }
@@ -144,7 +144,7 @@ static const char *pod_sysctls(const KubeletGiven *g) {
                 return fault;
         json_object_foreach(all, name, unused)
                 if (!is_sysctl(name, false) || !is_namespaced(name, g->minor))
-                        return text_say(g->room, "holds %s, which is not a namespaced kernel setting; "
+                        return text_say(g->room, "contains %s, which is not a namespaced kernel setting; "
                                         "remove it", name);
         return NULL;
 }
@@ -157,8 +157,8 @@ static const char *taints(const KubeletGiven *g) {
         size_t i;
         json_array_foreach(json_object_get(g->all, "registerWithTaints"), i, taint)
                 if (!kubelet_label_is_valid(json_get_text(taint, "key"), json_get_text(taint, "value")))
-                        return text_say(g->room, "holds an invalid taint at [%zu]: write key and value like "
-                                        "nvidia.com/gpu and present", i);
+                        return text_say(g->room, "contains an invalid taint at [%zu]: write key and value "
+                                        "like nvidia.com/gpu and present", i);
         return NULL;
 }
 
@@ -301,7 +301,7 @@ static const char *http2_cipher(const KubeletGiven *g) {
                                 "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
         }
         return there ? NULL
-                     : "must hold TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or "
+                     : "must contain TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or "
                        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, which HTTP/2 needs";
 }
 

@@ -157,7 +157,7 @@ static const char *duration_fault(const json_t *value, const char *limits, Text 
         const char *colon = strchr(limits, ':');
         double n, low, high;
         if (!json_is_string(value) || !kubelet_parse_duration(json_string_value(value), &n))
-                return "must be a duration with its unit, such as 10s or 1h30m";
+                return "must be a duration with a unit, such as 10s or 1h30m";
         if (!colon)
                 return NULL;
         _free_ char *least = xstrndup(limits, (size_t)(colon - limits));
@@ -197,7 +197,7 @@ const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Te
                         if (!json_is_string(item))
                                 return "must be a list of strings";
                         if (*s->limits && !word_is_among(json_string_value(item), s->limits)) {
-                                text_add(room, "holds a value that ");
+                                text_add(room, "contains a value that ");
                                 return word_fault(json_string_value(item), s->limits, room);
                         }
                 }

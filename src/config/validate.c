@@ -355,11 +355,13 @@ static bool is_flag_without_huge_pages(const char *flag) {
 
 /* ---- the rules; "*" is any key, "[]" any item; a TEXT behind "{}" is each name of a map ---- */
 
-#define LINE_END "holds a line break: the rest would be another setting"
-#define CONTROL "holds a line break, a control character, or a Unicode noncharacter such as U+FFFE"
-#define NOT_FOR_SYSTEMD "holds a Unicode noncharacter such as U+FFFE; remove it: systemd ignores such a file"
+#define LINE_END "contains a line break: the rest would be another setting"
+#define CONTROL "contains a line break, a control character, or a Unicode noncharacter such as U+FFFE"
+#define NOT_FOR_SYSTEMD \
+        "contains a Unicode noncharacter such as U+FFFE; remove it: systemd ignores such a file"
 #define HUGE_PAGES "reserves huge pages, and kubelet does not start with these in its reserved memory"
-#define UNSAFE_NAME "name is empty, or holds a slash, \"..\", a quote, a control character or a noncharacter"
+#define UNSAFE_NAME \
+        "name is empty, or contains a slash, \"..\", a quote, a control character or a noncharacter"
 
 typedef struct Rule {
         bool (*holds)(const json_t *value, const json_t *spec);
@@ -463,7 +465,7 @@ static void check_rules(Validator *v) {
              "is not the address of a name server, such as 10.0.0.2: systemd-resolved ignores it");
         TEXT("spec.instance.network.domains[]", is_on_one_line, LINE_END);
         TEXT("spec.instance.network.domains[]", is_readable,
-             "holds a control character or a Unicode noncharacter: systemd-resolved ignores it");
+             "contains a control character or a Unicode noncharacter: systemd-resolved ignores it");
         TEXT("spec.instance.network.domains[]", is_rendered, PLACEHOLDER);
         TEXT("spec.instance.sysctl{}", sysctl_name_is_valid,
              "a name is not a kernel setting; write, for example, vm.max_map_count");
@@ -474,7 +476,7 @@ static void check_rules(Validator *v) {
         VALUE("spec.instance.hugePages.pages", names_each_pool_once,
               "sets one size twice: set it once for all NUMA nodes, or once for each");
         TEXT("spec.instance.hugePages.pages[].size", is_page_size,
-             "must be a power of two with its unit, such as 2Mi or 1Gi");
+             "must be a power of two with a unit, such as 2Mi or 1Gi");
         VALUE("spec.instance.hugePages.pages[].count", is_present, "is missing: the number of pages");
         TEXT("spec.accelerator.nvidia.fabric.timeout", is_timespan,
              "must be a time span above zero, such as 90s or 5m");

@@ -197,7 +197,7 @@ static const char *has_part(const ExprCall *c, ExprValue *ret) {
 }
 
 static const char out_of_range[] = "a number outside of the range of that type";
-static const char no_number[] = "a string that holds no number of that type";
+static const char no_number[] = "a string that contains no number of that type";
 
 static const char *convert_same(const ExprCall *c, ExprValue *ret) {
         return give(ret, *c->args);

@@ -159,9 +159,9 @@ static int enter_root(_unused_ Ask *a) {
 static const struct { const char *doing; int (*step)(Ask *a); } root_steps[] = {
         { "enter a control group", ask_groups_enter },
         { "make its mounts read-only", close_mounts },
-        { "make a root of its own", make_root },
+        { "make a root directory of its own", make_root },
         { "copy /etc", copy_settings },
-        { "enter a root of its own", enter_root },
+        { "enter a root directory of its own", enter_root },
         { "mount control groups", ask_groups_show },
         { "mount kernel settings", show_kernel },
         { "make directories for the daemons", cover_places },

@@ -319,7 +319,8 @@ static void check_storage(Lint *l) {
         for (size_t i = 1; i < n; i++)
                 if (mapping_of(items, i, text_of(get(items[i], "DeviceName"))))
                         say(l, CAUSE_INVALID, items[i],
-                            "an earlier mapping has this DeviceName, or is the same to Linux; rename one");
+                            "an earlier mapping has this DeviceName, or one that Linux takes for "
+                            "the same; rename one");
         for (size_t i = 0; c && i < c->instance.n_volumes; i++) {
                 const Volume *v = &c->instance.volumes[i];
                 const Node *item = mapping_of(items, n, v->device);

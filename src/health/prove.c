@@ -6,7 +6,7 @@
 #include "base/str.h"
 
 #define REPLACE   "replace the instance (stop and start moves it to other hardware)"
-#define COMPILER  "the driver did not compile the test (PTX), so it was not tested; install the " \
+#define COMPILER  "the driver did not compile the test (PTX), so the GPU was not tested; install the " \
                   "compiler of the driver (libnvidia-ptxjitcompiler.so.1)"
 /* Parts of the median over all GPUs of the node. Times that are wrong by 10 % either way stay above
  * 0.9 / 1.1. Copies of the host share its memory and its bridges. */

@@ -64,8 +64,8 @@ static char *judge_one(const char *name, int64_t expected, int64_t plugin, int64
                     *want = quantity_text(expected * 1000, pages);
         const char *why = pages ? "kubelet counts them when it starts; run systemctl restart kubelet"
                           : dra > 0 ? "the DRA driver offers no more without a taint"
-                          : capacity > plugin ? "the device plugin has ended, or finds the others unhealthy; "
-                                                "see the log of its pod"
+                          : capacity > plugin ? "the device plugin has exited, or finds the others "
+                                                "unhealthy; see the log of its pod"
                           : plugin > 0 ? "the device plugin has registered no more"
                                        : "no device plugin or DRA driver has registered them";
         return xasprintf("pods can get %s of %s %s: %s", have, want, name, why);

@@ -230,7 +230,7 @@ static void send(const KubeAccess *access, const KubeIdentity *identity, const K
         _cleanup_(kube_api_freep) KubeApi *api = NULL;
         _cleanup_(forget_secretp) char *token = NULL;
         Sender s = { .access = access, .identity = identity, .sent = ret,
-                     .work = event ? "create Events" : "set a condition of its Node" };
+                     .work = event ? "create Events" : "set a condition on its Node" };
         *ret = (KubeSent){};
         if (sender_open(&s, &api, &token) < 0)
                 return;

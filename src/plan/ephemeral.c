@@ -104,7 +104,7 @@ uint64_t ephemeral_bytes(const Plan *plan, const Config *config, const Host *hos
         uint64_t device = device_bytes(plan, config, host, mount);
         if (device == 0)
                 return 0;
-        *ret_doubt = "an estimate: the file system is not made or mounted yet";
+        *ret_doubt = "an estimate: the file system is not mounted yet";
         return filesystem_bytes(device, streq(mount->storage.filesystem, "xfs") ? FILESYSTEM_XFS
                                                                                 : FILESYSTEM_EXT4);
 }

@@ -36,6 +36,6 @@ void plan_imex_files(Plan *plan, const Nvidia *nvidia, const Host *host) {
                              "get ready; add the address");
         _free_ char *why = xasprintf("%zu-node NVLink domain; must match on every node", n);
         plan_file(plan, PHASE_CONFIG, "accelerator", IMEX_CONFIG,
-                  "configure IMEX, with a socket for DRA drivers", settings, 0644);
+                  "configure IMEX, with a command socket", settings, 0644);
         plan_file(plan, PHASE_CONFIG, "accelerator", IMEX_NODES, why, nodes.data ?: "", 0644);
 }

@@ -114,10 +114,10 @@ static void add_memory(Expected *e, const Config *config, const Host *host) {
         Resource *r = add(e, xstrdup("memory"), bytes, true);
         if (host->memory_bytes == 0)
                 r->doubt = host->type ? "the table of instance types lacks the memory size"
-                                    : "the table of instance types lacks the memory size; give "
+                                    : "the table of instance types lacks this type; give "
                                       "--instance-type-file";
         else if (leaves)
-                r->doubt = "without GPU memory, which leaves when the driver reloads";
+                r->doubt = "without GPU memory, which goes offline when the driver reloads";
         else if (shared && !there)
                 r->doubt = "at least: the driver adds GPU memory when it loads";
         else if (strv_contains(host->assumed, "memoryBytes"))

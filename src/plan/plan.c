@@ -270,7 +270,7 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                           "detect missing ones", host->instance.type ?: "the instance type");
         if (host->type && host->type->unconfirmed)
                 diag_warn(&plan->warnings, "type-unconfirmed",
-                          "no listing of EC2 has %s: nodestrap knows only its GPUs, and looks for the rest "
+                          "EC2 does not list %s: nodestrap knows only its GPUs, and looks for the rest "
                           "at boot", host->type->name);
         for (char **link = host->dead_links; link && *link; link++)
                 diag_warn(&plan->warnings, "dead-link",
@@ -398,7 +398,7 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
                 return r;
         plan_requirements(plan, config, host);
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST_FILE,
-                 "files that this plan no longer writes");
+                 "list of written files, to remove stale ones");
         plan_take_turn(plan);
         plan_units(plan, config, host);
         plan_node(plan, config, host);

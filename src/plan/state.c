@@ -16,7 +16,7 @@ const char *plan_state(Plan *plan, const Config *config, const Host *host) {
                 storage_binds_of(config, host->containerd_version);
         _cleanup_(json_decrefp) json_t *settings = node_settings(plan, host);
         Action *a = plan_add(plan, ACTION_FORGET_STATE, PHASE_RUN, "kubelet", places.all[PLACE_KUBELET].path,
-                             "resource manager state that kubelet would refuse");
+                             "resource manager state; removed if kubelet refuses it");
         a->lenient = true;
         for (size_t i = 0; i < ARRAY_SIZE(managers); i++) {
                 const char *const *policies = managers[i].policies,

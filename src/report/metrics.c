@@ -96,7 +96,7 @@ static void metrics_times(Text *t, const Status *s) {
                 last = run->ended_at;
         metrics_time(t, "boot_timestamp_seconds", "when the kernel started, seconds since 1970",
                      s->booted_at);
-        metrics_time(t, "last_run_timestamp_seconds", "when init ended last, seconds since 1970", last);
+        metrics_time(t, "last_run_timestamp_seconds", "when init last ended, in seconds since 1970", last);
 }
 
 /* The critical path of kubelet, by part of the boot. */

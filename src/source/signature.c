@@ -235,7 +235,7 @@ static int make_body(Blobs *blobs, Text *t, char **ret_boundary, Diag *diag) {
                         return r;
                 if (memchr(blobs->items[i].data, 0, blobs->items[i].size))
                         return diag_error_in(diag, -EINVAL, CAUSE_SYNTAX, blobs->items[i].at.source,
-                                             "holds NUL bytes, so it is not text");
+                                             "contains NUL bytes, so it is not text");
                 if (signature_is_there(&blobs->items[i]))
                         return diag_error_in(diag, -EEXIST, CAUSE_INVALID, blobs->items[i].at.source,
                                              "is signed already; sign the original");

@@ -4,7 +4,7 @@
 # imds: imds-m5
 # gpu: g6f gridd many
 # tree: gpu
-# console: nodestrap: failed \(33 ELICENSE\) at await-license:grid: GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence
+# console: nodestrap: failed \(33 ELICENSE\) at await-license:grid: GPU 0 \(0000:31:00.0\) is a fractional GPU and has no licence
 # The faults of the licence for a part of a GPU, one after the other, each on a machine that was just powered on.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
@@ -22,10 +22,10 @@ try "the node comes up if the licence takes five seconds" node_starts
 try "kubelet starts with the licence" kubelet_saw 'gpus=1 .* licensed'
 
 power gridd-never=yes; require
-fails 33 ELICENSE 'GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence for NVIDIA Workstation; without one CUDA fails after some time.* journalctl -u nvidia-gridd shows' "a licence that never comes, with health: require"
+fails 33 ELICENSE 'GPU 0 \(0000:31:00.0\) is a fractional GPU and has no licence for NVIDIA Workstation; without one CUDA fails after some time.* journalctl -u nvidia-gridd shows' "a licence that never comes, with health: require"
 
 power gridd-never=yes; require; echo 'hang nvmlDeviceGetGridLicensableFeatures after 4x' >/etc/fakes/nvml
-fails 33 ELICENSE 'NVML did not answer when asked for the licence of GPU 0 \(0000:31:00.0\); also: GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence' "a library that hangs after it has reported no licence"
+fails 33 ELICENSE 'NVML did not answer when asked for the licence of GPU 0 \(0000:31:00.0\); also: GPU 0 \(0000:31:00.0\) is a fractional GPU and has no licence' "a library that hangs after it has reported no licence"
 
 power gridd-dies=yes; require
 fails 33 ELICENSE 'nvidia-gridd must get it, but does not run' "a licence daemon that dies before it has a licence"

@@ -65,7 +65,7 @@ cluster='user-data, line 4: spec.cluster'
 bad 'a CA that is not base64' 11 EINVALID validate "$cluster.certificateAuthority: must be padded base64" < <(set_to "$CA" '"CANARY*"')
 bad 'a missing CA' 11 EINVALID validate "$cluster.certificateAuthority: is missing" < <(set_to "$CA" '""')
 bad 'an ftp endpoint' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to https: ftp:)
-bad 'a line end in the name of the cluster' 11 EINVALID validate "$cluster.name: holds a line break" < <(set_to 'name: demo' 'name: "de\\nmo"')
+bad 'a line end in the name of the cluster' 11 EINVALID validate "$cluster.name: contains a line break" < <(set_to 'name: demo' 'name: "de\\nmo"')
 bad 'a wrong range' 11 EINVALID validate "$cluster.cidr: must be an IPv4 or IPv6 address and a prefix length" < <(set_to 10.100.0.0/16 10.100.0.0/33)
 bad 'an unknown strategy' 11 EINVALID validate \
                 'user-data, part 2, line 18: spec.instance.localStorage.strategy: "RAID5" is not one of RAID0, RAID10, Mount' < <(set_to '^  instance:' '  instance:\n    localStorage: {strategy: RAID5}' | message)
@@ -74,9 +74,9 @@ for path in /mnt/../etc mnt /etc/x / '/mnt/a/..'; do
                 'user-data, line 7: spec.instance.localStorage.mountPath: must be absolute, without ".."' < <(set_to '^  instance:' "  instance:\n    localStorage: {strategy: RAID0, mountPath: \"$path\"}")
 done
 for service in ../../x 'a/b' '..' 'x\\ny'; do
-        bad "a service named $service" 11 EINVALID validate 'spec.instance.environment: a service name is empty, or holds a slash' < <(set_to '^      kubelet:' "      \"$service\":")
+        bad "a service named $service" 11 EINVALID validate 'spec.instance.environment: a service name is empty, or contains a slash' < <(set_to '^      kubelet:' "      \"$service\":")
 done
-bad 'a line end in a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: holds a line break' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: "CANARY\\nLD_PRELOAD=x"')
+bad 'a line end in a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: contains a line break' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: "CANARY\\nLD_PRELOAD=x"')
 bad 'a map for a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: ' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: {a: CANARY}')
 bad 'a containerd.config that is not TOML' 11 EINVALID validate 'spec.containerd.config: ' < <(set_to 'password = ' 'password CANARY')
 bad 'a containerd.config that is not TOML, in a part of a message' 11 EINVALID validate 'user-data, part 2, line 24: spec.containerd.config: is not TOML: ' < <(set_to 'password = ' 'password CANARY' | message)
@@ -84,7 +84,7 @@ bad 'a password in the URL that names a table' 11 EINVALID validate 'registry.co
         < <(good | sed 's/configs\..*\.auth/configs."https:\/\/me:CANARYurl@reg.example".auth/; s/password = .*/password = 5/')
 bad 'a missing blank after a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 1: not YAML: a blank is missing after the colon on line 13' < <(good | sed 's/^kind: /kind:/' | message)
 bad 'folded TOML' 11 EINVALID validate 'YAML folds the lines after config: > into one; did you mean config: |?' < <(good | sed 's/config: |/config: >/')
-bad 'a line end in a flag' 11 EINVALID validate 'user-data, line 14: spec.kubelet.flags[0]: holds a line break' < <({ good; echo '  kubelet: {flags: ["--x=CANARY\n--y"]}'; })
+bad 'a line end in a flag' 11 EINVALID validate 'user-data, line 14: spec.kubelet.flags[0]: contains a line break' < <({ good; echo '  kubelet: {flags: ["--x=CANARY\n--y"]}'; })
 bad 'two mistakes' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to 'cidr: .*}' 'cidr: x}' | sed 's/https:/ftp:/')
 ok 'two mistakes: stderr has both' says "error: $cluster.cidr: must be"
 ok 'two mistakes: the last line counts them' says_last '(the first of 2 errors)'
@@ -131,7 +131,7 @@ for name in ../etc/passwd vm..x vm//x /vm.x 'vm.x/../../y' 'vm x'; do
 done
 bad 'a kernel setting that is a secret' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.net.ipv4.tcp_fastopen_key: is a secret, which plans and logs would show' \
         < <(instance 'sysctl: {net.ipv4.tcp_fastopen_key: "00000001-00000002-00000003-00000004"}')
-bad 'a line end in a kernel setting' 11 EINVALID validate 'spec.instance.sysctl.vm.x: holds a line break' < <(instance 'sysctl: {vm.x: "1\\nkernel.y = 2"}')
+bad 'a line end in a kernel setting' 11 EINVALID validate 'spec.instance.sysctl.vm.x: contains a line break' < <(instance 'sysctl: {vm.x: "1\\nkernel.y = 2"}')
 bad 'a kernel setting that names a program' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.kernel.modprobe: names a program that the kernel would start as root: set it in the image' \
         < <(instance 'sysctl: {kernel.modprobe: /tmp/hunter2}')
 bad 'a kernel setting by two names' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.vm/max_map_count: is set twice, under two names' \

@@ -197,7 +197,7 @@ ok ".nodestrap-plan.json lists all files of --write-to" same "$(cd "$tmp/tree" &
         "$(python3 -c 'import json, sys; print("\n".join(sorted(json.load(open(sys.argv[1]))["files"])))' "$tmp/tree/.nodestrap-plan.json")"
 foreign() { # PATH: --write-to refuses to write because of PATH, and changes nothing
         find "$tmp/tree" -printf '%p %s %T@\n' | sort >"$tmp/was"
-        exits 2 two --write-to "$tmp/tree" && says "--write-to $tmp/tree: $tmp/tree/$1 is not of an earlier --write-to" && find "$tmp/tree" -printf '%p %s %T@\n' | sort | diff "$tmp/was" -
+        exits 2 two --write-to "$tmp/tree" && says "--write-to $tmp/tree: $tmp/tree/$1 is not from an earlier --write-to" && find "$tmp/tree" -printf '%p %s %T@\n' | sort | diff "$tmp/was" -
 }
 touch "$tmp/tree/etc/mine"; ok "--write-to refuses a directory with a foreign file and changes nothing" foreign etc/mine; rm "$tmp/tree/etc/mine"
 mkdir "$tmp/tree/empty"; ok "--write-to refuses a directory with a foreign directory and changes nothing" foreign empty; rmdir "$tmp/tree/empty"

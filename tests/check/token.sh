@@ -244,7 +244,7 @@ for skew in 3600 -3600; do
         vars=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
         ok "token corrects a clock that is off by $skew s" run --cluster-name demo --role-arn "$ROLE"
         ok 'a clock that is off takes one more request' sent 2 AssumeRole
-        ok 'a warning says that token signs by the time of STS' says "STS; signing requests by the time of STS. Check chrony."
+        ok 'a warning says that token signs by the time of STS' says "STS; signing requests with the time from STS. Check chrony."
         ok 'STS accepts the token after the clock was corrected' resolve demo
 done
 for fault in 'skew=3600|RequestExpired (HTTP 400)' 'expired|ExpiredToken (HTTP 403)'; do

@@ -44,7 +44,7 @@ try "wait says that no plugin has registered" told gpus "$lacks pods can get 0 o
 offers nvidia.com/gpu 7
 try "wait says that one of eight devices is missing" within gpus "$lacks pods can get 7 of 8 nvidia.com/gpu: the device plugin has registered no more"
 offers nvidia.com/gpu 0 8
-try "a plugin that has registered and ended" within gpus "$lacks pods can get 0 of 8 nvidia.com/gpu: the device plugin has ended, or finds the others unhealthy; see the log of its pod"
+try "a plugin that has registered and ended" within gpus "$lacks pods can get 0 of 8 nvidia.com/gpu: the device plugin has exited, or finds the others unhealthy; see the log of its pod"
 offers nvidia.com/gpu 8
 try "a late plugin: the EFA devices come next" within gpus "$lacks pods can get 0 of 2 vpc.amazonaws.com/efa"
 publishes 8

@@ -34,7 +34,7 @@ for b in d[532:1024]:
     for _ in range(8): c=(c>>1)^(0xedb88320 if c&1 else 0)
 d[528:532]=struct.pack('<I',c); open(sys.argv[1],'r+b').write(d)" "/dev/$(name_of 4)"; sync; udevadm settle
 wants "{device: vol-$(id 4), mountTarget: /data}"
-try "LVM is left alone" refuses "volume vol-$(id 4), nvme.*LVM physical volume.*left alone"
+try "LVM is left alone" refuses "volume vol-$(id 4), nvme.*LVM physical volume.*stays as it is"
 wants "{device: /dev/$(name_of 3), mountTarget: /data}" "{device: vol-$(id 3), mountTarget: /opt/models}"
 try "one volume by two names is refused" refuses "/dev/$(name_of 3) and vol-$(id 3) are the same volume"
 mkdir -p /elsewhere; mount "/dev/$(name_of 3)" /elsewhere

@@ -252,7 +252,7 @@ TEST(text_keeps_its_source) {
         expect_accepted("  instance: {environment: {default: {A: \"a\\Nb\\Lc\\Pd\"}}}\n", NULL);
         expect_error("  instance: {environment: {default: {A: [a]}}}\n", "spec.instance.environment.default.A: must be a string, but is a list");
         expect_error("  kubelet: {flags: [a, {b: c}]}\n", "spec.kubelet.flags[1]: must be a string, but is a map");
-        expect_error("  kubelet: {maxPodsExpression: \"a\\0b\"}\n", "spec.kubelet.maxPodsExpression: holds a NUL byte");
+        expect_error("  kubelet: {maxPodsExpression: \"a\\0b\"}\n", "spec.kubelet.maxPodsExpression: contains a NUL byte");
 }
 
 TEST(types_are_strict) {
@@ -347,8 +347,8 @@ TEST(positions_survive_the_merge) {
                 HEAD "spec: {cluster: {name: \"a\\tb\"}}\n");
         ASSERT_ERROR(l.r, EINVAL);
         ASSERT_CONTAINS(l.messages, "b, line 5: spec.cluster.cidr: ");
-        ASSERT_CONTAINS(l.messages, "b, line 8: spec.kubelet.flags[2]: holds a line break");
-        ASSERT_CONTAINS(l.messages, "c, line 3: spec.cluster.name: holds a line break, a control character");
+        ASSERT_CONTAINS(l.messages, "b, line 8: spec.kubelet.flags[2]: contains a line break");
+        ASSERT_CONTAINS(l.messages, "c, line 3: spec.cluster.name: contains a line break, a control character");
         ASSERT_EQ(diag_count(&l.diag, false), 3);
 }
 
@@ -373,7 +373,7 @@ TEST(items_keep_their_numbers) {
         _cleanup_(loaded_done) Loaded l = load_with("  kubelet:\n    flags:\n    - {a: b}\n    - --v=2\n    - [c]\n    - \"--v=1\\n\"\n");
         ASSERT_CONTAINS(l.messages, "a, line 7: spec.kubelet.flags[0]: must be a string");
         ASSERT_CONTAINS(l.messages, "a, line 9: spec.kubelet.flags[2]: must be a string");
-        ASSERT_CONTAINS(l.messages, "a, line 10: spec.kubelet.flags[3]: holds a line break");
+        ASSERT_CONTAINS(l.messages, "a, line 10: spec.kubelet.flags[3]: contains a line break");
         ASSERT_EQ(l.diag.n, 3);
         _cleanup_(loaded_done) Loaded m = load_with("  kubelet: {flags: [~, --root-dir=/x, null, --v=2]}\n");
         ASSERT_STREQ(m.messages, "");
@@ -454,7 +454,7 @@ TEST(names_of_services_and_variables) {
         expect_accepted("  instance: {environment: {kubelet: {\"A=B\": b}}}\n", "systemd ends the name there");
         expect_accepted("  instance:\n    environment:\n      default:\n        MY-VAR: x\n", "a, line 8: spec.instance.environment.default.MY-VAR: environment-name: systemd ignores this variable");
         expect_error("  instance: {environment: {HTTPS_PROXY: x}}\n", "spec.instance.environment.HTTPS_PROXY: must be a map, but is a plain word; did you mean default: {HTTPS_PROXY: ...}?");
-        expect_error("  instance: {environment: {kubelet: {A: \"b\\nc\"}}}\n", "spec.instance.environment.kubelet.A: holds a line break");
+        expect_error("  instance: {environment: {kubelet: {A: \"b\\nc\"}}}\n", "spec.instance.environment.kubelet.A: contains a line break");
         expect_accepted("  instance: {environment: {a.b-c@d: {A_B: \"%h \\\\ ' \\\"\"}}}\n", NULL);
         expect_error("  instance: {sysctl: {../x: 1}}\n", "spec.instance.sysctl: ");
         expect_error("  instance: {sysctl: {vm.x: \"1\\n2\"}}\n", "spec.instance.sysctl.vm.x: ");
@@ -465,21 +465,21 @@ TEST(names_of_services_and_variables) {
  * net/parse.go; IMEX: kubernetes-sigs/dra-driver-nvidia-gpu#289. Placeholders: harishvs/slinky_on_eks. */
 TEST(texts_with_bad_characters_placeholders_or_addresses) {
         static const struct { const char *text, *said; } cases[] = {   /* said NULL: accepted without a message */
-                { "kubelet: {flags: [\"--v=2\\uFFFE\"]}", "a, line 5: spec.kubelet.flags[0]: holds a Unicode noncharacter" },
-                { "kubelet: {flags: [\"--root-dir=/\\U0010FFFF\"]}", "flags[0]: holds a Unicode noncharacter" },
-                { "kubelet: {flags: [\"--root-dir=/\\U0001FFFE\"]}", "flags[0]: holds a Unicode noncharacter" }, { "kubelet: {flags: [\"--root-dir=/\\uFDD0\"]}", "flags[0]: holds a Unicode noncharacter" },
+                { "kubelet: {flags: [\"--v=2\\uFFFE\"]}", "a, line 5: spec.kubelet.flags[0]: contains a Unicode noncharacter" },
+                { "kubelet: {flags: [\"--root-dir=/\\U0010FFFF\"]}", "flags[0]: contains a Unicode noncharacter" },
+                { "kubelet: {flags: [\"--root-dir=/\\U0001FFFE\"]}", "flags[0]: contains a Unicode noncharacter" }, { "kubelet: {flags: [\"--root-dir=/\\uFDD0\"]}", "flags[0]: contains a Unicode noncharacter" },
                 { "kubelet: {flags: [\"--root-dir=/\\uFFFD\\u2028\\uFDCF\\U0010FFFD\"]}", NULL },
-                { "instance: {environment: {kubelet: {A: \"x\\uFFFF\"}}}", "a, line 5: spec.instance.environment.kubelet.A: holds a Unicode noncharacter" },
+                { "instance: {environment: {kubelet: {A: \"x\\uFFFF\"}}}", "a, line 5: spec.instance.environment.kubelet.A: contains a Unicode noncharacter" },
                 { "instance: {environment: {kubelet: {A: \"x\\u2028\"}}}", NULL },
                 { "instance: {environment: {kubelet: {\"A\\uFFFE\": x}}}", "spec.instance.environment.kubelet: a variable name" },
                 { "instance: {environment: {\"a\\uFFFF\": {A: x}}}", "spec.instance.environment: a service name" },
-                { "instance: {environment: {default: {A: \"http://${HOST}:3128\"}}}", "environment.default.A: holds an unfilled placeholder" },
-                { "instance: {environment: {default: {A: \"{{ host }}\"}}}", "environment.default.A: holds an unfilled placeholder" },
+                { "instance: {environment: {default: {A: \"http://${HOST}:3128\"}}}", "environment.default.A: contains an unfilled placeholder" },
+                { "instance: {environment: {default: {A: \"{{ host }}\"}}}", "environment.default.A: contains an unfilled placeholder" },
                 { "instance: {environment: {default: {A: \"$HOME %i {} ${\"}}}", NULL },
-                { "instance: {network: {domains: [\"a\\x01\"]}}", "spec.instance.network.domains[0]: holds a control character" },
-                { "instance: {network: {domains: [\"${DOMAIN}\"]}}", "spec.instance.network.domains[0]: holds an unfilled placeholder" },
+                { "instance: {network: {domains: [\"a\\x01\"]}}", "spec.instance.network.domains[0]: contains a control character" },
+                { "instance: {network: {domains: [\"${DOMAIN}\"]}}", "spec.instance.network.domains[0]: contains an unfilled placeholder" },
                 { "instance: {network: {domains: [\"a\\tb.c\", \"~.\"]}}", NULL },
-                { "instance: {sysctl: {vm.max_map_count: \"${COUNT}\"}}", "spec.instance.sysctl.vm.max_map_count: holds an unfilled placeholder" },
+                { "instance: {sysctl: {vm.max_map_count: \"${COUNT}\"}}", "spec.instance.sysctl.vm.max_map_count: contains an unfilled placeholder" },
                 { "instance: {network: {nameservers: [10.0.0.2, '10.0.0.2\\']}}", "a, line 5: spec.instance.network.nameservers[1]: is not the address of a name server" },
                 { "instance: {network: {nameservers: ['10.0.0.2,10.0.0.3']}}", "nameservers[0]: is not the address" }, { "instance: {network: {nameservers: [dns.lab.example]}}", "nameservers[0]: is not the address" },
                 { "instance: {network: {nameservers: [10.0.0.300]}}", "nameservers[0]: is not the address" }, { "instance: {network: {nameservers: ['10.0.0.2:0']}}", "nameservers[0]: is not the address" },
@@ -506,13 +506,13 @@ TEST(texts_with_bad_characters_placeholders_or_addresses) {
 
                 { "kubelet: {config: {containerRuntimeEndpoint: 'tcp://127.0.0.1:1'}}", "containerRuntimeEndpoint: must be a socket" },
                 { "kubelet: {flags: ['--image-service-endpoint=run/x']}", "flags[0]: must be a socket" }, { "kubelet: {config: {imageServiceEndpoint: /run/x}}", NULL },
-                { "kubelet: {flags: ['--cluster-dns=10.100.0.10,10.100.0.300']}", "flags[0]: --cluster-dns holds a text that is not an address: kubelet ignores it, and pods cannot resolve names" },
-                { "kubelet: {config: {clusterDomain: '{{ domain }}'}}", "a, line 5: spec.kubelet.config.clusterDomain: holds an unfilled placeholder" },
-                { "kubelet: {config: {clusterDNS: ['${DNS}'], tlsCipherSuites: ['${A}']}}", "spec.kubelet.config.clusterDNS[0]: holds an unfilled placeholder" },
-                { "kubelet: {config: {containerLogMaxSize: '${SIZE}'}}", "spec.kubelet.config.containerLogMaxSize: holds an unfilled placeholder" },
+                { "kubelet: {flags: ['--cluster-dns=10.100.0.10,10.100.0.300']}", "flags[0]: --cluster-dns contains a text that is not an address: kubelet ignores it, and pods cannot resolve names" },
+                { "kubelet: {config: {clusterDomain: '{{ domain }}'}}", "a, line 5: spec.kubelet.config.clusterDomain: contains an unfilled placeholder" },
+                { "kubelet: {config: {clusterDNS: ['${DNS}'], tlsCipherSuites: ['${A}']}}", "spec.kubelet.config.clusterDNS[0]: contains an unfilled placeholder" },
+                { "kubelet: {config: {containerLogMaxSize: '${SIZE}'}}", "spec.kubelet.config.containerLogMaxSize: contains an unfilled placeholder" },
                 { "kubelet: {config: {staticPodURLHeader: {X: ['${A}']}}}", NULL },
-                { "containerd: {config: \"[plugins.'a']\\nx = ['${CERTS}']\\n\"}", "a, line 5: spec.containerd.config: holds an unfilled placeholder" },
-                { "containerd: {config: \"[plugins.'{{ plugin }}']\\nx = 1\\n\"}", "spec.containerd.config: holds an unfilled placeholder" },
+                { "containerd: {config: \"[plugins.'a']\\nx = ['${CERTS}']\\n\"}", "a, line 5: spec.containerd.config: contains an unfilled placeholder" },
+                { "containerd: {config: \"[plugins.'{{ plugin }}']\\nx = 1\\n\"}", "spec.containerd.config: contains an unfilled placeholder" },
                 { "containerd: {config: \"[a.headers]\\nX = ['${A}']\\n[a.auth]\\npassword = '{{'\\n# ${x}\\n\"}", NULL },
                 { "containerd: {baseRuntimeSpec: {process: {args: [sh, -c, 'echo ${HOME}']}}}", NULL },
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.300]}}}", "a, line 5: spec.accelerator.nvidia.imex.nodes[0]: is not an address" },
@@ -533,7 +533,7 @@ TEST(texts_with_bad_characters_placeholders_or_addresses) {
                 else
                         expect_accepted(more, NULL);
         }
-        expect_error("  containerd:\n    config: |\n      version = 3\n      [plugins.'a']\n      x = ['${CERTS}']\n", "a, line 9: spec.containerd.config: holds an unfilled placeholder");
+        expect_error("  containerd:\n    config: |\n      version = 3\n      [plugins.'a']\n      x = ['${CERTS}']\n", "a, line 9: spec.containerd.config: contains an unfilled placeholder");
         _cleanup_(loaded_done) Loaded once = load_with("  kubelet: {config: {containerLogMaxSize: '${SIZE}', clusterDNS: ['${DNS}']}}\n");
         ASSERT_EQ(diag_count(&once.diag, false), 2);    /* one message for one cause */
         static const char *const endpoints[] = { "\\u2028", "\\u2029", "\\u0085", "\\uFFFF", "\\x7f" };
@@ -542,7 +542,7 @@ TEST(texts_with_bad_characters_placeholders_or_addresses) {
                                               "    apiServerEndpoint: \"https://e/a%sb\"}\n", endpoints[i]);
                 _cleanup_(loaded_done) Loaded l = LOAD(text);
                 ASSERT_ERROR(l.r, EINVAL);
-                ASSERT_CONTAINS(l.messages, "a, line 5: spec.cluster.apiServerEndpoint: holds a line break, a control character");
+                ASSERT_CONTAINS(l.messages, "a, line 5: spec.cluster.apiServerEndpoint: contains a line break, a control character");
                 ASSERT_EQ(diag_count(&l.diag, false), 1);
         }
 }
@@ -746,10 +746,10 @@ TEST(toml_with_thousands_of_faults) {
                     *unknown = xasprintf("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.runtime'.cni]\n%s", keys.data);
         _cleanup_(loaded_done) Loaded bad = load_with(wrong), odd = load_with(unknown);
         ASSERT_EQ(bad.diag.n, 21);
-        ASSERT_CONTAINS(bad.messages, "spec.containerd: holds 4980 more wrong settings: correct them, too; otherwise containerd exits");
+        ASSERT_CONTAINS(bad.messages, "spec.containerd: contains 4980 more wrong settings: correct them, too; otherwise containerd exits");
         ASSERT_OK(odd.r);
         ASSERT_EQ(odd.diag.n, 21);
-        ASSERT_CONTAINS(odd.messages, "spec.containerd.config: containerd-setting: holds 4980 more keys that are unknown");
+        ASSERT_CONTAINS(odd.messages, "spec.containerd.config: containerd-setting: contains 4980 more keys that are unknown");
         text_done(&runtimes);
         text_done(&keys);
 }
@@ -906,7 +906,7 @@ TEST(cluster_values_that_cannot_work) {
         expect_cluster("name", "-a", 0, "a, line 5: spec.cluster.name: cluster-name: is not a valid name of an EKS cluster");
         expect_cluster("name", "a.b", 0, "cluster-name");
         expect_cluster("name", "0_a-B", 0, "");
-        expect_cluster("certificateAuthority", "Y2E=", 0, "spec.cluster.certificateAuthority: no-certificate: holds no certificate in PEM, but kubelet needs a complete one to start");
+        expect_cluster("certificateAuthority", "Y2E=", 0, "spec.cluster.certificateAuthority: no-certificate: contains no certificate in PEM, but kubelet needs a complete one to start");
         expect_cluster("certificateAuthority", "TFMwdExTMUNSVWRKVGlCRFJWSlVTVVpKUTBGVVJTMHRMUzB0Q2c9PQ==", -EINVAL, "certificateAuthority: is a certificate that is base64-encoded twice");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS0tLS0tCkFBQUEKLS0tLS1FTkQgRUMgUFJJVkFURSBLRVktLS0tLQo=", -EINVAL, "certificateAuthority: is a private key instead of a certificate");
 }
@@ -917,9 +917,9 @@ TEST(certificate_authorities_that_are_cut) {
                 "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPClBRTUJCd05DQUFUT0I3K3FpQWVTcEkzZzk0NjdOM2RNa21qd0dLS1RZSTRNWlF5ZzdJV1dwMXVvNzhveTZ3OGEKTVMwbGJ6dFBPdjNtVGE3Y1FkZVRjNkJIYjU1c3RMR1VvMU13VVRBZEJnTlZIUTRFRmdRVU9veVN3dHZQVkh4SApNWTJRejJaZDJhcHdPWUV3SHdZRFZSMGpCQmd3Rm9BVU9veVN3dHZQVkh4SE1ZMlF6MlpkMmFwd09ZRXdEd1lEClZSMFRBUUgvQkFVd0F3RUIvekFLQmdncWhrak9QUVFEQWdOSUFEQkZBaUVBNHh6RHRXbXRCZzBySFkxTHVaUGcKVWJzSU1ZVklvQXR3TDlDZzJ3eC82TGtDSURxdUVNTUlyalUyV3RkVXEyU1BjYmNUbFBDcHZYU01peXZ6aTNZZQpPOGZ2Ci0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K}\n");
         ASSERT_STREQ(whole.messages, "");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1Q=",
-                       0, "spec.cluster.certificateAuthority: no-certificate: holds a certificate without its END line, but kubelet needs a complete one to start");
+                       0, "spec.cluster.certificateAuthority: no-certificate: contains a certificate without its END line, but kubelet needs a complete one to start");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K",
-                       0, "no-certificate: holds a certificate of a wrong length");
+                       0, "no-certificate: contains a certificate of a wrong length");
 }
 
 #define ENVIRONMENT(text) "  instance: {environment: {" text "}}\n"
@@ -958,7 +958,7 @@ TEST(settings_that_kubelet_refuses) {
                 { "nodeStatusUpdateFrequency: '10'", "nodeStatusUpdateFrequency: must be a duration" },
                 { "nodeStatusUpdateFrequency: 1h5", "nodeStatusUpdateFrequency: must be a duration" },
                 { "clusterDNS: 10.0.0.10", "clusterDNS: must be a list of strings" },
-                { "enforceNodeAllocatable: [pods, some]", "enforceNodeAllocatable: holds a value that is not one of none, pods" },
+                { "enforceNodeAllocatable: [pods, some]", "enforceNodeAllocatable: contains a value that is not one of none, pods" },
                 { "kubeReserved: {cpu: 1}", "kubeReserved[cpu]: must be a string" },
                 { "kubeReserved: {cpu: '1', gpu: '1'}", "kubeReserved[gpu]: is not one of the resources" },
                 { "systemReserved: {memory: 1GB}", "systemReserved[memory]: must be a quantity" },
@@ -1014,7 +1014,7 @@ TEST(settings_that_kubelet_refuses) {
 TEST(flags_of_kubelet) {
         expect_accepted("  kubelet: {flags: ['--v 4 --register_with_taints=a=b:NoSchedule']}\n", "a, line 5: spec.kubelet.flags[0]: deprecated-flag: kubelet calls --register-with-taints deprecated; set spec.kubelet.config.registerWithTaints instead");
         expect_accepted("  kubelet: {flags: [--maximum-dead-containers=1]}\n", "kubelet calls --maximum-dead-containers deprecated\n");
-        expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is not a flag of kubelet 1.28 to 1.37: kubelet exits with an unknown flag, and plan --kubelet-version refuses it; did you mean --node-labels?");
+        expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is not a flag of kubelet 1.28 to 1.37: kubelet exits on an unknown flag, and plan --kubelet-version refuses it; did you mean --node-labels?");
         expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "spec.kubelet.flags[0]: kubelet-flag: kubelet from 1.27 on exits: it does not know --container-runtime\n");
         expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces a flag of nodestrap: the name of the node");
         expect_accepted("  kubelet: {flags: [\"--root-dir='/x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");
@@ -1026,7 +1026,7 @@ TEST(feature_gates_of_kubelet) {
         static const struct { const char *text, *said; } told[] = {
                 { "config: {featureGates: {DynamicResourceAlocation: true}}",
                   "a, line 6: spec.kubelet.config.featureGates.DynamicResourceAlocation: kubelet-setting: \"DynamicResourceAlocation\" is not a feature gate of kubelet 1.28 to 1.37: "
-                  "kubelet exits with an unknown gate; did you mean DynamicResourceAllocation?\n" },
+                  "kubelet exits on an unknown gate; did you mean DynamicResourceAllocation?\n" },
                 { "config:\n      featureGates:\n        NodeSwap: true\n        SidecarContainers: false",
                   "a, line 9: spec.kubelet.config.featureGates.SidecarContainers: kubelet-setting: kubelet from 1.33 on exits with the feature gate SidecarContainers=false: it is locked to true\n" },
                 { "config: {featureGates: {DisableKubeletCloudCredentialProviders: true}}", "kubelet from 1.33 on exits with the feature gate DisableKubeletCloudCredentialProviders, which kubelet knows only before 1.33\n" },
@@ -1037,8 +1037,8 @@ TEST(feature_gates_of_kubelet) {
                 { "config: {featureGates: {APISelfSubjectReview: false}}",
                   "a, line 6: spec.kubelet.config.featureGates.APISelfSubjectReview: every kubelet exits with the feature gate APISelfSubjectReview=false: it is locked to true; remove it\n" },
                 { "flags: [--feature-gates=APISelfSubjectReview=false]", "spec.kubelet.flags[0]: every kubelet exits with" },
-                { "flags: [--feature-gates=NodeSwap]", "flags[0]: --feature-gates must hold gates with true or false, such as A=true,B=false: kubelet exits\n" },
-                { "flags: ['--feature-gates=NodeSwap=true,MemoryQoS=on']", "--feature-gates must hold gates" },
+                { "flags: [--feature-gates=NodeSwap]", "flags[0]: --feature-gates must set feature gates to true or false, such as A=true,B=false: kubelet exits\n" },
+                { "flags: ['--feature-gates=NodeSwap=true,MemoryQoS=on']", "--feature-gates must set feature gates" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
                 _free_ char *more = xasprintf("  kubelet:\n    %s\n", told[i].text);
@@ -1061,8 +1061,8 @@ TEST(flags_at_which_kubelet_exits) {
                 { "--cgroup-root, --v=3", "flags[0]: kubelet-flag: --cgroup-root has no value", true },
                 { "--v=5x", "kubelet-flag: --v must be a whole number", true },
                 { "--v=0x4", "kubelet-flag: --v must be a whole number", true },
-                { "'--node-labels=${labels}'", "flags[0]: holds an unfilled placeholder: render the user data" },
-                { "'--register-with-taints={{ .Taints }}'", "flags[0]: holds an unfilled placeholder" },
+                { "'--node-labels=${labels}'", "flags[0]: contains an unfilled placeholder: render the user data" },
+                { "'--register-with-taints={{ .Taints }}'", "flags[0]: contains an unfilled placeholder" },
                 { "-node-labels=a=b", "a, line 5: spec.kubelet.flags[0]: begins with one dash: kubelet reads each letter as a flag, knows only v, and exits; begin the flag with --; did you mean --node-labels?\n" },
                 { "--v=3, -max_pods, '5'", "flags[1]: begins with one dash" }, { "-vmodule=a=2", "did you mean --vmodule?" },
                 { "-volume-plugin-dir=/x", "did you mean --volume-plugin-dir?" },
@@ -1075,10 +1075,10 @@ TEST(flags_at_which_kubelet_exits) {
                 { "--node-labels=a=b, word", "flags[1]: is neither a flag, which begins with --, nor the value of one: kubelet exits; remove it\n" },
                 { "'--node-labels=a=b,node-role.kubernetes.io/gpu=true'", "--node-labels names a label of kubernetes.io or k8s.io that a node must not set" },
                 { "--node-labels=kubernetes.io/x=", "names a label" }, { "--node-labels=x.k8s.io/x", "names a label" },
-                { "'--node-labels=a=b c'", "--node-labels holds an invalid label" }, { "--node-labels=a/b/c=d", "holds an invalid label" },
-                { "--node-labels=a=-b", "holds an invalid label" }, { "--node-labels==b", "holds an invalid label" }, { "--node-labels", "has no value" },
-                { "'--register-with-taints=a=b:NoSchedule,c:NoSchedul'", "--register-with-taints holds a taint without an effect" },
-                { "--node-labels=a=b - --v=3", "flags[0]: kubelet-flag: holds \" - -\": YAML joined two list items into one", true },
+                { "'--node-labels=a=b c'", "--node-labels contains an invalid label" }, { "--node-labels=a/b/c=d", "contains an invalid label" },
+                { "--node-labels=a=-b", "contains an invalid label" }, { "--node-labels==b", "contains an invalid label" }, { "--node-labels", "has no value" },
+                { "'--register-with-taints=a=b:NoSchedule,c:NoSchedul'", "--register-with-taints contains a taint without an effect" },
+                { "--node-labels=a=b - --v=3", "flags[0]: kubelet-flag: contains \" - -\": YAML joined two list items into one", true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 _free_ char *more = xasprintf("  kubelet: {flags: [%s]}\n", bad[i].flags);
@@ -1087,7 +1087,7 @@ TEST(flags_at_which_kubelet_exits) {
                 else
                         expect_error(more, bad[i].said);
         }
-        expect_accepted("  kubelet:\n    flags:\n    - --node-labels=a=b\n     - --v=3\n", "a, line 7: spec.kubelet.flags[0]: kubelet-flag: holds");
+        expect_accepted("  kubelet:\n    flags:\n    - --node-labels=a=b\n     - --v=3\n", "a, line 7: spec.kubelet.flags[0]: kubelet-flag: contains");
         expect_accepted("  kubelet: {flags: [--node-labels=gpu, '--node-labels=a=,b=c, kubernetes.io/os=linux,node.kubernetes.io/x=y,x.node.kubernetes.io/y,topology.k8s.aws/x=1',\n"
                         "    --v, '4', -v2, -v=2, -v, '2', '--node-labels=a = b, c', --vmodule=a=2, --root-dir, /x, '--node-labels a=b', --cert-dir, -1]}\n", NULL);
         _cleanup_(loaded_done) Loaded l = load_with("  kubelet: {flags: [--register-node, --max-pods=0x10, --oom-score-adj, '-999', '--register-with-taints=a:NoSchedule,b=c:NoExecute,d-', --sync-frequency=1m]}\n");

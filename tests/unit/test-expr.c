@@ -224,11 +224,11 @@ TEST(conversion) {
                 { "int(-9223372036854775808.0)", "a number outside of the range of that type" },
                 { "int(0.0 / 0.0)", "a number outside of the range of that type" }, { "int(uint(-1))", NULL },
                 { "int(uint(-0.5))", NULL }, { "int(uint(1e20))", NULL },
-                { "int('')", "a string that holds no number of that type" },
-                { "int('1.5')", "a string that holds no number of that type" },
-                { "int(' 1')", "a string that holds no number of that type" },
+                { "int('')", "a string that contains no number of that type" },
+                { "int('1.5')", "a string that contains no number of that type" },
+                { "int(' 1')", "a string that contains no number of that type" },
                 { "int('9223372036854775808')", "a number outside of the range of that type" },
-                { "int('1\\000')", "a string that holds no number of that type" },
+                { "int('1\\000')", "a string that contains no number of that type" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(truths); i++) {
                 _free_ char *text = xasprintf("(%s) ? 1 : 0", truths[i]);
@@ -238,8 +238,8 @@ TEST(conversion) {
                 _free_ char *want = xasprintf("column %u: %s", failures[i].why ? 1 : 5, failures[i].why ?: range);
                 check_refused(failures[i].text, want);
         }
-        check_refused("int(uint('-1'))", "column 5: a string that holds no number of that type");
-        check_refused("int(double('0x1p3'))", "column 5: a string that holds no number of that type");
+        check_refused("int(uint('-1'))", "column 5: a string that contains no number of that type");
+        check_refused("int(double('0x1p3'))", "column 5: a string that contains no number of that type");
         check_refused("int(double('1e400'))", "column 5: a number outside of the range of that type");
         check_refused("bool('yes') ? 1 : 0", "column 1: a string that is neither true nor false");
 }
@@ -252,7 +252,7 @@ TEST(results_become_integers) {
         check_refused("true", "column 1: the result is of type bool and not a number");
         check_refused("[1]", "column 1: the result is of type list and not a number");
         check_refused("null", "column 1: the result is of type null_type and not a number");
-        check_refused("'many'", "column 1: the result is a string that holds no number of that type");
+        check_refused("'many'", "column 1: the result is a string that contains no number of that type");
         check_refused("1.0 / 0.0", "column 1: the result is a number outside of the range of that type");
 }
 

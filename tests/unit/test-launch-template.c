@@ -44,8 +44,8 @@ TEST(an_empty_template_is_accepted) {
                      "1:2 NetworkInterfaces: warning: gets the default security group of the VPC; name Groups, for EFA one "
                      "that allows all traffic within it\n");
         ASSERT_FOUND("BlockDeviceMappings:\n- {}\n- {}\n- DeviceName: /dev/sdf\n- DeviceName: xvdf\n", ((Template){}), -EINVAL,
-                     "5:3 BlockDeviceMappings[3]: EINVALID: an earlier mapping has this DeviceName, or is the same to "
-                     "Linux; rename one\n");
+                     "5:3 BlockDeviceMappings[3]: EINVALID: an earlier mapping has this DeviceName, or one that Linux takes for the same; "
+                     "rename one\n");
 }
 
 TEST(a_finding_has_the_position_of_its_key) {

@@ -57,7 +57,7 @@ static const char *missing_place(const InterfaceFacts *f, const Eni *eni) {
         if (!eni)
                 return "the metadata service does not list it yet";
         if (eni_is_partial(eni))
-                return "the metadata service has not answered all questions about it yet";
+                return "the metadata service has not answered all requests about it yet";
         if (eni->device < 0)
                 return "the metadata service has no device number for it yet";
         if (eni->card < 0 && f->cards == 0)
