@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Signed configurations: the output of config sign counts, and no changed one; the trusted keys of a
- * machine; the binding of a signature. That libcrypto's Ed25519 is everybody's, tests/check/signed.sh
- * asks openssl(1). */
+ * Signed configurations: nodestrap takes the output of config sign and refuses it after any change. Also the
+ * trusted keys of a machine, and what a signature is bound to. tests/check/signed.sh compares the Ed25519 of
+ * libcrypto with that of openssl(1). */
 #include "source/signature.h"
 #include "source/source.h"
 
@@ -19,7 +19,7 @@
 
 static const Ed25519Key ours = { "this is the secret of our key .." }, theirs = { "that is the secret of another .." };
 
-/* One of these alone is trusted. */
+/* Trusts this key alone. */
 static Trust *trust_of(const Ed25519Key *private) {
         unsigned char ignored[ED25519_SIGNATURE];
         Diag diag = {};
@@ -89,20 +89,20 @@ TEST(signed_documents_are_read) {
         ASSERT_EQ(diag.n, 0);
 }
 
-TEST(the_same_is_signed_the_same) {
+TEST(signing_a_text_twice_gives_the_same_output) {
         _cleanup_(diag_done) Diag diag = {};
         _free_ char *one = sign(&ours, NODE("demo"), NULL, &diag);
         _free_ char *two = sign(&ours, NODE("demo"), NULL, &diag);
         ASSERT_STREQ(one, two);
 }
 
-TEST(each_bit_counts) {
+TEST(a_change_of_any_bit_is_refused) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
         _free_ char *text = sign(&ours, NODE("demo"), SCRIPT, &diag);
         size_t size = strlen(text);
         ASSERT_TAKEN(trust, text, size);
-        /* the line end behind all is the one byte that may be gone, or be another blank */
+        /* only the last byte, a line end, may be missing or be another blank */
         for (size_t i = 0; i + 1 < size; i++)
                 for (unsigned bit = TRANSLATED_BY("") ? i % 8 : 0; bit < 8; bit += TRANSLATED_BY("") ? 8 : 1) {
                         text[i] = (char)(text[i] ^ 1 << bit);
@@ -112,7 +112,7 @@ TEST(each_bit_counts) {
         ASSERT_TAKEN(trust, text, size);
 }
 
-TEST(cut_off_or_added_to) {
+TEST(a_cut_or_extended_text_is_refused_but_blanks_may_follow) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
         _free_ char *text = sign(&ours, NODE("demo"), SCRIPT, &diag);
@@ -134,7 +134,7 @@ TEST(cut_off_or_added_to) {
         ASSERT_REFUSED(trust, behind, strlen(behind) + 1);      /* NUL */
 }
 
-/* The parts of a message, the last one its signature, and what stands around them. */
+/* A message of these parts in this order. The last of the parts is the signature. */
 static char *put_together(char *const *parts, const char *order) {
         Text t = {};
         text_add(&t, "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n");
@@ -144,7 +144,7 @@ static char *put_together(char *const *parts, const char *order) {
         return text_take(&t);
 }
 
-TEST(parts_stay_where_they_are) {
+TEST(missing_repeated_or_reordered_parts_are_refused) {
         static const char *const orders[] = { "12", "013", "023", "0213", "1023", "00123", "01123", "01223", "0122",
                                               "01233", "0132", "3012", "01", "3", "" };
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
@@ -165,8 +165,8 @@ TEST(parts_stay_where_they_are) {
         }
 }
 
-/* A signed message inside of one that is not, in front of it, behind it, as a part of it. */
-TEST(partly_signed) {
+/* A signed message within an unsigned one, or with unsigned text in front of it or behind it. */
+TEST(a_message_that_is_signed_only_in_part_is_refused) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
         _free_ char *text = sign(&ours, NODE("demo"), NULL, &diag);
@@ -186,7 +186,7 @@ TEST(partly_signed) {
         }
 }
 
-TEST(other_keys) {
+TEST(signatures_of_other_keys_and_unsigned_texts_are_refused) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
         _free_ char *text = sign(&theirs, NODE("demo"), NULL, &diag);
@@ -200,7 +200,7 @@ TEST(other_keys) {
 }
 
 /* Base64 of which the last digit says less than it could has four spellings; one of them counts. */
-TEST(one_spelling) {
+TEST(another_base64_spelling_of_the_signature_is_refused) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
         _free_ char *text = sign(&ours, NODE("demo"), NULL, &diag);
@@ -210,7 +210,7 @@ TEST(one_spelling) {
         ASSERT_REFUSED(trust, text, strlen(text));
 }
 
-TEST(encoded_as_a_whole) {
+TEST(a_signed_text_may_be_encoded_in_base64_once_but_not_twice) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
         _free_ char *text = sign(&ours, NODE("demo"), NULL, &diag);
@@ -237,8 +237,8 @@ TEST(broken_or_indented_mime_cannot_be_signed) {
         ASSERT_CONTAINS(diag.items[0].text, "is signed already");
 }
 
-/* Whatever a text has in it, even what looks like a signature's end. */
-TEST(any_text_can_be_a_part) {
+/* Even a text that looks like the end of a signature. */
+TEST(any_text_can_be_a_part_of_a_signed_message) {
         const char *const texts[] = { "a: b\nsignature: c\n", "a: |\n  --x--\nsignature:\n", "", "\n\n",
                                       "#cloud-config\npackages: [a]\r\n", "a: \"\xc3\xa9\"" };
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
@@ -250,7 +250,7 @@ TEST(any_text_can_be_a_part) {
         }
 }
 
-/* ---- whom to trust ---- */
+/* ---- trusted keys ---- */
 
 typedef struct Fixture { char *dir; Root *root; Diag diag; Trust *trust; } Fixture;
 
@@ -304,7 +304,7 @@ TEST(without_trusted_keys_signatures_are_not_required) {
         ASSERT_TRUE(!f.trust);
 }
 
-TEST(keys_in_their_order) {
+TEST(keys_are_read_in_the_order_of_their_names) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         write_key(&f, TRUSTED_DIR "/b.pub");
         write_key(&f, TRUSTED_DIR "/a.pub");
@@ -318,7 +318,7 @@ TEST(keys_in_their_order) {
         ASSERT_STREQ(f.trust->certificates, "one\n\ntwo\n\n");
 }
 
-TEST(a_mistake_does_not_turn_it_off) {
+TEST(a_bad_key_file_does_not_turn_signatures_off) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         write_file(&f, TRUSTED_DIR "/a.pem", "one\n");
         ASSERT_DISTRUSTED(&f, "has no key");
@@ -349,13 +349,13 @@ TEST(a_mistake_does_not_turn_it_off) {
         ASSERT_TRUE(f.trust);
 }
 
-TEST(no_directory) {
+TEST(a_file_in_place_of_the_key_directory_is_an_error) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         write_file(&f, TRUSTED_DIR, "");
         ASSERT_DISTRUSTED(&f, "cannot be read");
 }
 
-TEST(links_to_nothing) {
+TEST(a_dead_link_in_the_path_of_the_keys_is_an_error) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         ASSERT_OK(root_link(f.root, TRUSTED_DIR, "/nowhere"));
         ASSERT_DISTRUSTED(&f, TRUSTED_DIR " is a dead symbolic link");
@@ -369,7 +369,7 @@ TEST(links_to_nothing) {
         ASSERT_TRUE(!f.trust);
 }
 
-TEST(hidden_keys) {
+TEST(a_hidden_key_is_not_used_but_requires_signatures) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         write_key(&f, TRUSTED_DIR "/.a.pub");
         ASSERT_DISTRUSTED(&f, "has no key");
@@ -381,7 +381,7 @@ TEST(hidden_keys) {
         ASSERT_TRUE(!f.trust->certificates);
 }
 
-TEST(others_may_not_write) {
+TEST(a_key_that_other_users_can_write_is_an_error) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         const char *const paths[] = { "/etc", "/etc/nodestrap", TRUSTED_DIR, TRUSTED_DIR "/a.pub" };
         write_key(&f, TRUSTED_DIR "/a.pub");
@@ -394,12 +394,12 @@ TEST(others_may_not_write) {
                 ASSERT_DISTRUSTED(&f, text);
                 change_mode(&f, paths[i], mode);
         }
-        change_mode(&f, "/etc", 01777);         /* what is root's there stays root's */
+        change_mode(&f, "/etc", 01777);         /* sticky: other users cannot replace files of root there */
         ASSERT_OK(trust_load(f.root, &f.trust, &f.diag));
         ASSERT_TRUE(f.trust);
 }
 
-TEST(others_may_not_own) {
+TEST(a_path_that_another_user_owns_is_not_guarded) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         _free_ char *why = NULL, *directory = xasprintf("%s/etc", f.dir), *file = xasprintf("%s/etc/a", f.dir);
         if (geteuid() != 0)
@@ -414,7 +414,7 @@ TEST(others_may_not_own) {
         ASSERT_EQ(path_is_guarded(f.root, "/etc/a", &why), 0);
         ASSERT_STREQ(why, "/etc does not belong to root");
         why = (free(why), NULL);
-        ASSERT_EQ(chown(f.dir, 4711, 4711), 0); /* whose root it is */
+        ASSERT_EQ(chown(f.dir, 4711, 4711), 0); /* the owner of the root directory stands for root */
         ASSERT_EQ(path_is_guarded(f.root, "/etc/a", &why), 1);
         ASSERT_EQ(path_is_guarded(f.root, "/etc/b", &why), -ENOENT);
         ASSERT_OK(root_link(f.root, "/link", "/etc"));
@@ -423,7 +423,7 @@ TEST(others_may_not_own) {
         ASSERT_EQ(path_is_guarded(f.root, "/etc/../etc//a", &why), 1);
 }
 
-/* ---- what it is bound to ---- */
+/* ---- what a signature is bound to ---- */
 
 static int check(Fixture *f, const Signature *s) {
         Config config = { .document = json_pack("{s{s{ss}}}", "spec", "cluster", "name", "demo") };
@@ -440,7 +440,7 @@ static int keep(Fixture *f, const Signature *s) {
         return signatures_keep(f->root, &(Signatures){ .items = (Signature *)s, .n = 1 }, &f->diag);
 }
 
-TEST(serials_do_not_go_back) {
+TEST(a_serial_below_the_last_one_is_refused) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         Signature s = { .source = (char *)"user-data", .serial = 5 },
                   other = { .source = (char *)"/x.yaml", .serial = 1 };
@@ -460,7 +460,7 @@ TEST(serials_do_not_go_back) {
         ASSERT_ERROR(check(&f, &s), EKEYEXPIRED);
 }
 
-TEST(serials_that_cannot_be_read) {
+TEST(an_invalid_file_of_serials_is_an_error) {
         static const char *const texts[] = { "", "{", "[]", "{\"user-data\":\"5\"}", "{\"user-data\":5.5}",
                                              "{\"user-data\":9223372036854775808}", "{\"user-data\":1,\"user-data\":2}",
                                              "{\"user-data\":null}", "{\"user-data\":-1}" };
@@ -473,7 +473,7 @@ TEST(serials_that_cannot_be_read) {
         }
 }
 
-TEST(bound) {
+TEST(a_signature_for_another_cluster_or_unproven_account_is_refused) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         Signature s = { .source = (char *)"user-data", .cluster = (char *)"demo" };
         ASSERT_OK(check(&f, &s));

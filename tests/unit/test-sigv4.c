@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The signatures were computed with Python's hmac and hashlib by tests/unit/sigv4-vectors.py, which knows
- * nothing of this code. */
+ * The signatures were computed with Python's hmac and hashlib by tests/unit/sigv4-vectors.py, which shares
+ * no code with it. */
 #include "aws/internal.h"
 #include "test.h"
 
@@ -10,7 +10,7 @@ static const Credentials credentials = {
         .token = (char *)"tok//en+==",
 };
 
-TEST(date) {
+TEST(dates_have_the_form_of_sigv4) {
         char date[17];
         sigv4_date(1767323045, date);
         ASSERT_STREQ(date, "20260102T030405Z");
@@ -124,7 +124,7 @@ TEST(presigned_query_of_a_path_without_a_query) {
                 "483bbb232b9e96e88e108ae9cb65f89659ee2fad0a71e66ce51ba18c1be772e0");
 }
 
-TEST(presigned_query_is_signed_in_the_order_of_names) {
+TEST(a_presigned_query_is_signed_in_the_order_of_names) {
         const char *const headers[][2] = { { "host", "h" } };
         _free_ char *query = presign("Zone=a%20b&a=~%C3%A9", headers, 1, "/", "us-west-2",
                                      "20260102T030405Z", (char *)"t", 60);
@@ -133,7 +133,7 @@ TEST(presigned_query_is_signed_in_the_order_of_names) {
         ASSERT_TRUE(startswith(query, "Zone=a%20b&a=~%C3%A9&X-Amz-Algorithm="));
 }
 
-TEST(encoding_leaves_what_rfc_3986_leaves) {
+TEST(only_unreserved_characters_of_rfc_3986_are_not_encoded) {
         Text t = {};
         char all[256];
         for (int i = 0; i < 255; i++)
@@ -147,7 +147,7 @@ TEST(encoding_leaves_what_rfc_3986_leaves) {
         ASSERT_TRUE(startswith(text, "%01") && endswith(text, "%FF"));
 }
 
-TEST(every_part_counts) {
+TEST(the_signature_depends_on_region_service_date_key_and_request) {
         SignedRequest q = { .region = "us-west-2", .service = "ec2", .date = "20260102T030405Z" };
         SignedRequest other[] = { q, q, q };
         char base[65], changed[65];

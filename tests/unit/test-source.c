@@ -49,7 +49,7 @@ static int read_one(Fixture *f, const char *uri) {
         ASSERT_EQ((f)->blobs.n, 0);                                                            \
         diag_done(&(f)->diag); })
 
-TEST(file) {
+TEST(a_file_is_one_blob_named_by_its_path) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         write_file(&f, "/etc/node.conf", "a: 1\n");
         ASSERT_OK(read_one(&f, "file:///etc/node.conf"));
@@ -61,7 +61,7 @@ TEST(file) {
         ASSERT_EQ(f.blobs.items[0].at.part, 0);
 }
 
-TEST(several_in_the_order_given) {
+TEST(sources_are_read_in_the_order_given) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         char *uris[] = { (char *)"file:///b", (char *)"file:///a", NULL };
         write_file(&f, "/a", "1");
@@ -72,7 +72,7 @@ TEST(several_in_the_order_given) {
         ASSERT_STREQ(f.blobs.items[1].data, "1");
 }
 
-TEST(directory_in_name_order) {
+TEST(a_directory_is_read_in_the_order_of_names) {
         static const char *const others[] = { "/d/README", "/d/a.yaml.bak", "/d/c.toml", "/d/yaml" };
         _cleanup_(fixture_done) Fixture f = fixture_new();
         write_file(&f, "/d/20.yaml", "second");
@@ -95,7 +95,7 @@ TEST(empty_directory_adds_nothing) {
         ASSERT_EQ(f.diag.n, 0);
 }
 
-TEST(relative_path) {
+TEST(relative_paths_are_read) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         _cleanup_(root_freep) Root *host = NULL;
         char *uris[] = { (char *)"file://n.yaml", NULL };
@@ -127,8 +127,8 @@ TEST(unreadable_sources_are_errors) {
         ASSERT_EQ(cause_exit_code(CAUSE_SOURCE), 12);
 }
 
-/* As Go's net/url and os.ReadDir see it. */
-TEST(uris_as_nodeadm_reads_them) {
+/* nodeadm uses net/url and os.ReadDir of Go. */
+TEST(uris_are_read_as_nodeadm_reads_them) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         static const char *const same[] = {
                 "file:///d/a%20b.yaml", "file:/d/a b.yaml", "FILE:///d/a%20b.yaml?x#y", "file:///d/a b.yaml#x", "file:///d", "file:///d/",
@@ -148,13 +148,13 @@ TEST(uris_as_nodeadm_reads_them) {
         write_file(&f, "/e/100%.yaml", "good");
         ASSERT_OK(read_one(&f, "file:///e/100%.yaml"));
         blobs_done(&f.blobs);
-        /* 0x14 and 0x10 are "4" and "0" but for one bit */
+        /* 0x14 and 0x10 differ from "4" and "0" in one bit, and are not hex digits */
         write_file(&f, "/e/%\x14\x10.yaml", "good");
         ASSERT_OK(read_one(&f, "file:///e/%\x14\x10.yaml"));
         blobs_done(&f.blobs);
 }
 
-TEST(limit) {
+TEST(a_source_over_4_mib_is_refused) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         _free_ char *text = xcalloc((4 << 20) + 1, 1);
         memset(text, '#', (4 << 20) + 1);
@@ -165,7 +165,7 @@ TEST(limit) {
         ASSERT_EQ(f.blobs.items[0].size, 4 << 20);
 }
 
-TEST(is_imds) {
+TEST(only_uris_of_the_scheme_imds_are_imds_sources) {
         ASSERT_TRUE(source_is_imds("imds://user-data"));
         ASSERT_TRUE(!source_is_imds("file://imds://user-data"));
 }

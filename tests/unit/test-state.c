@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * forget-state over files as kubelet 1.33 and 1.37 write them. Where kubelet runs: tests/boot/soft-reboot.sh; what
- * the real kubelet makes of them: tests/cluster/state-1.33.sh, state-1.37.sh. */
+ * forget-state on files as kubelet 1.33 and 1.37 write them. In tests/boot/soft-reboot.sh kubelet runs.
+ * tests/cluster/state-1.33.sh and state-1.37.sh show how the real kubelet reads such files. */
 #include "apply/device.h"
 #include "programs.h"
 
@@ -26,7 +26,7 @@ static const char *run(Box *b) {
         return r < 0 ? "failed" : r > 0 ? "done" : "unchanged";
 }
 
-/* A plan shows it, a run does it, a second run finds nothing to do. */
+/* A plan shows the removal, a run does it, and a second run has nothing to do. */
 static void assert_judged(Box *b, const char *path, const char *why) {
         _free_ char *said = NULL;
         ASSERT_EQ(state_look(b->root, &b->action, &said), why != NULL);
@@ -48,11 +48,11 @@ static void assert_rows(const char *path, const Row *rows, size_t n) {
         }
 }
 
-TEST(cpus) {
+TEST(cpu_state_is_removed_if_kubelet_would_refuse_it) {
         static const Row rows[] = {
                 { NONE, { "cpuManagerPolicy=none" }, NULL },
                 { NONE, { "cpuManagerPolicy=static" }, "cpu_manager_state: it has another policy" },
-                { NONE, { "memoryManagerPolicy=None" }, NULL },         /* what the plan does not name is not looked at */
+                { NONE, { "memoryManagerPolicy=None" }, NULL },         /* the plan does not name this file */
                 { STATIC("0-3", 611748604), { "cpuManagerPolicy=none" }, "it has another policy" },
                 { STATIC("0-3", 611748604), { "cpuManagerPolicy=static" }, NULL },
                 { STATIC("0-3", 0), { "cpuManagerPolicy=static" }, NULL },
@@ -80,8 +80,8 @@ TEST(cpus) {
         assert_rows(CPU, rows, ARRAY_SIZE(rows));
 }
 
-/* kubelet 1.37 has all of it once more, as text. */
-TEST(cpus_and_their_data) {
+/* kubelet 1.37 repeats the whole state as a text, with a checksum of its own. */
+TEST(cpu_state_of_kubelet_1_37_is_compared_with_its_data) {
         static const char good[] = "{\"policyName\":\"static\",\"defaultCpuSet\":\"0-1\",\"checksum\":1636926438," DATA "989860433}",
                           bad[] = "{\"policyName\":\"static\",\"defaultCpuSet\":\"0-1\",\"checksum\":1636926438," DATA "989860434}",
                           other[] = "{\"policyName\":\"static\",\"defaultCpuSet\":\"0-3\",\"checksum\":611748604," DATA "989860433}";
@@ -96,7 +96,7 @@ TEST(cpus_and_their_data) {
         }
 }
 
-TEST(memory) {
+TEST(memory_state_is_removed_if_kubelet_would_refuse_it) {
         static const Row rows[] = {
                 { NO_MEMORY, { "memoryManagerPolicy=None" }, NULL },
                 { NO_MEMORY, { "memoryManagerPolicy=Static" }, "memory_manager_state: it has another policy" },
@@ -108,7 +108,7 @@ TEST(memory) {
         assert_rows(MEMORY, rows, ARRAY_SIZE(rows));
 }
 
-TEST(devices_go_only_where_kubelet_refuses_them) {
+TEST(device_state_is_removed_if_kubelet_would_refuse_it) {
         static const Row rows[] = {
                 { "{\"Data\":\"" CLAIMS "\",\"Checksum\":4010664294}", { "draManagerState=v1" }, NULL },
                 { "{\"Data\":\"" CLAIMS "\",\"Checksum\":4010664295}", { "draManagerState=v1" }, "dra_manager_state: its checksum is wrong" },
@@ -119,7 +119,7 @@ TEST(devices_go_only_where_kubelet_refuses_them) {
         assert_rows(DRA, rows, ARRAY_SIZE(rows));
 }
 
-TEST(all_of_them_at_once) {
+TEST(one_run_removes_all_files_that_kubelet_would_refuse) {
         STATE(b, "cpuManagerPolicy=static", "memoryManagerPolicy=Static", "draManagerState=v1");
         put(&b, CPU, NONE);
         put(&b, MEMORY, NO_MEMORY);
@@ -132,7 +132,7 @@ TEST(all_of_them_at_once) {
         assert_entries(&b, KUBELET_DIR, "device-plugins dra_manager_state");
 }
 
-TEST(nothing_goes_where_kubelet_may_have_run) {
+TEST(state_is_kept_if_kubelet_may_have_run) {
         static const char *const traces[] = { KUBELET_TURN, "/sys/fs/cgroup/kubepods.slice/cgroup.procs", "/sys/fs/cgroup/kubepods/cgroup.procs",
                                               "/sys/fs/cgroup/systemd/kubepods.slice/tasks", "/sys/fs/cgroup/systemd/kubepods/tasks" };
         for (size_t i = 0; i < ARRAY_SIZE(traces); i++) {
@@ -143,7 +143,7 @@ TEST(nothing_goes_where_kubelet_may_have_run) {
         }
 }
 
-TEST(links_go_and_directories_are_an_error) {
+TEST(a_link_is_removed_and_a_directory_is_an_error) {
         STATE(b, "cpuManagerPolicy=none", "memoryManagerPolicy=None", "draManagerState=v1");
         ASSERT_STREQ(run(&b), "unchanged");
         put(&b, "/etc/somebodys", NONE);
@@ -156,7 +156,7 @@ TEST(links_go_and_directories_are_an_error) {
         ASSERT_EQ(b.work.cause, CAUSE_FILE);
 }
 
-TEST(one_that_is_too_large_is_left_to_kubelet) {
+TEST(a_state_file_that_is_too_large_is_kept) {
         STATE(b, "cpuManagerPolicy=static");
         put(&b, CPU, NONE);
         _free_ char *path = box_path(&b, CPU);

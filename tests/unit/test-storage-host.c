@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Storage as host_detect() sees it, on the fixture root "stores": arrays, mounts, directories and what the facts say of them. */
+ * Storage as host_detect() sees it, on the fixture root "stores": arrays, mounts and directories, and how the
+ * facts show them. */
 #include "host/detect.h"
 
 #include "superblock.h"
@@ -121,7 +122,7 @@ static void join_is(char *const *v, const char *want) {
 
 /* ---- disks ---- */
 
-TEST(disks) {
+TEST(disks_have_their_number_holders_partitions_and_content) {
         RUN(r, "stores");
         ASSERT_TRUE(run_ok(&r)->looked);
         ASSERT_TRUE(!r.host->storage.not_looked);
@@ -140,14 +141,14 @@ TEST(disks) {
         ASSERT_EQ(waits, 0);
 }
 
-TEST(chance_is_the_kernels) {
+TEST(the_random_uuid_of_the_kernel_is_read) {
         RUN(r, "stores");
         ASSERT_TRUE(!run_ok(&r)->chance);
         run_write(&r, "/proc/sys/kernel/random/uuid", "6c5b6a0e-0f9c-4a57-8f0e-6a9c4d1f2b3a\n");
         ASSERT_STREQ(run_ok(&r)->chance, "6c5b6a0e-0f9c-4a57-8f0e-6a9c4d1f2b3a");
 }
 
-TEST(no_more_is_read_without_local_storage) {
+TEST(without_local_storage_disks_and_mounts_are_not_read) {
         RUN(r, "stores");
         run_write(&r, "/proc/self/mountinfo", "rubbish\n");
         run_write(&r, "/sys/block/nvme1n1/ro", "rubbish\n");
@@ -166,13 +167,13 @@ TEST(no_more_is_read_without_local_storage) {
         json_decref(facts);
 }
 
-TEST(disk_files_that_make_no_sense) {
+TEST(an_invalid_sysfs_file_of_a_disk_is_an_error) {
         RUN(r, "stores");
         run_write(&r, "/sys/block/nvme1n1/ro", "perhaps\n");
         run_fails(&r, CAUSE_FACTS, "/sys/block/nvme1n1/ro", "cannot tell if this disk is writable");
 }
 
-TEST(a_missing_device_node_is_the_reason_for_not_looked) {
+TEST(a_missing_device_node_is_the_reason_for_no_look_at_disks) {
         RUN(r, "stores");
         ASSERT_EQ(root_remove(r.root, "/dev/nvme2n1"), 1);
         const Storage *s = run_ok(&r);
@@ -213,7 +214,7 @@ TEST(only_root_can_look) {
         ASSERT_EQ(r.diag.n, 0);
 }
 
-TEST(model) {
+TEST(a_model_has_no_disks_to_look_at) {
         RUN(r, "none");
         r.options.instance_type = "p5.48xlarge";
         ASSERT_STREQ(run_ok(&r)->not_looked, "a model has no disks to look at");
@@ -231,7 +232,7 @@ static bool silence(const Run *r, const char *path, int *guard) {
         return *guard >= 0 && fanotify_mark(*guard, FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD, file) == 0;
 }
 
-TEST(disk_that_does_not_answer) {
+TEST(a_disk_that_does_not_answer_is_unreadable) {
         RUN(r, "stores");
         _cleanup_(close_fd) int guard = -1;
         if (!silence(&r, "/dev/nvme1n1", &guard))
@@ -241,12 +242,12 @@ TEST(disk_that_does_not_answer) {
         const Disk *d = disk(r.host, "nvme1n1");
         ASSERT_EQ(d->content.kind, CONTENT_UNREADABLE);
         ASSERT_STREQ(d->content.error, "it did not answer within 5 s");
-        ASSERT_EQ(disk(r.host, "nvme2n1")->content.kind, CONTENT_BLANK);        /* the content of the others is known anyway */
+        ASSERT_EQ(disk(r.host, "nvme2n1")->content.kind, CONTENT_BLANK);        /* the others are read */
         ASSERT_STREQ(disk(r.host, "nvme3n1")->content.type, "dos");
         ASSERT_EQ(array(&r.host->storage, "md127")->content.kind, CONTENT_BLANK);
 }
 
-TEST(array_that_does_not_answer) {
+TEST(an_array_that_does_not_answer_is_unreadable) {
         RUN(r, "stores");
         _cleanup_(close_fd) int guard = -1;
         if (!silence(&r, "/dev/md127", &guard))
@@ -256,14 +257,14 @@ TEST(array_that_does_not_answer) {
         ASSERT_EQ(disk(r.host, "nvme1n1")->content.kind, CONTENT_BLANK);
 }
 
-TEST(stop_while_a_disk_does_not_answer) {
+TEST(sigterm_ends_the_wait_for_a_disk_that_does_not_answer) {
         RUN(r, "stores");
         _cleanup_(close_fd) int guard = -1;
         int status = 0;
         if (!silence(&r, "/dev/nvme1n1", &guard))
                 SKIP("no fanotify permission events");
         pid_t child = ASSERT_OK(fork());
-        if (child == 0) {               /* the signal is noted for good */
+        if (child == 0) {               /* a child, since a noted signal stays noted */
                 stop_catch();
                 raise(SIGTERM);
                 r.options.answer_timeout_usec = 3600 * USEC_PER_SEC;
@@ -274,7 +275,7 @@ TEST(stop_while_a_disk_does_not_answer) {
         ASSERT_EQ(status, 0);
 }
 
-TEST(a_prober_may_end_without_an_answer) {
+TEST(a_prober_that_ends_without_an_answer_is_an_error) {
         RUN(r, "stores");
         _cleanup_(prober_end) Prober prober = {};
         Probed all[] = { { .path = (char *)"/dev/nvme1n1" }, { .path = (char *)"/dev/nvme2n1" } };
@@ -292,7 +293,7 @@ TEST(a_prober_may_end_without_an_answer) {
 
 /* ---- waiting ---- */
 
-TEST(disks_that_come_late) {
+TEST(disks_that_appear_during_the_wait_are_read) {
         RUN(r, "stores");
         _free_ char *here = xasprintf("%s/sys/block/nvme3n1", r.dir), *away = xasprintf("%s/sys/nvme3n1", r.dir);
         ASSERT_EQ(rename(here, away), 0);
@@ -306,14 +307,14 @@ TEST(disks_that_come_late) {
         ASSERT_STREQ(disk(r.host, "nvme3n1")->content.type, "dos");
 }
 
-TEST(wait_that_was_stopped) {
+TEST(a_stopped_wait_for_disks_is_an_error) {
         RUN(r, "stores");
         r.options.disks_timeout_usec = 5 * USEC_PER_SEC;
         wait_result = -EINTR;
         run_fails(&r, CAUSE_INTERRUPTED, "stopped", "waiting for disks");
 }
 
-TEST(expected_stores) {
+TEST(expected_stores_come_from_config_table_or_pci_bus) {
         Config config = {};
         Host host = {};
         InstanceType type = { .disks = 8 };
@@ -325,7 +326,7 @@ TEST(expected_stores) {
         config.instance.storage.expected_disks = 0;
         type.disks = -1;                /* the table does not know */
         ASSERT_EQ(host_expected_stores(&config, &host), 0);
-        /* as many as there are controllers, of which EBS volumes and others are none */
+        /* one for each PCI controller of an instance store; other controllers do not count */
         PciDevice pci[] = {
                 { .vendor = 0x1d0f, .device = 0x8061, .class = 0x010802 }, { .vendor = 0x1d0f, .device = 0xcd01, .class = 0x010802 },
                 { .vendor = 0x1d0f, .device = 0xcd02, .class = 0x010802 }, { .vendor = 0x1b36, .device = 0xcd01, .class = 0x010802 },
@@ -350,8 +351,8 @@ TEST(expected_stores) {
         ASSERT_EQ(host_expected_stores(&config, &host), 0);
 }
 
-/* One controller on the bus has its disk, one is not bound to a driver, one has none yet; the fourth is EBS's. */
-TEST(controllers_without_a_disk) {
+/* Of four controllers on the bus, one has its disk, one has no driver, one has no disk yet; one is of EBS. */
+TEST(controllers_of_instance_stores_without_a_disk_are_listed) {
         RUN(r, "stores");
         static const struct { const char *address, *id, *disk; } devices[] = {
                 { "0000:00:1c.0", "1D0F:8061", NULL },              { "0000:00:1d.0", "1D0F:CD01", "nvme/nvme1/nvme1c0n1" },
@@ -375,7 +376,7 @@ TEST(controllers_without_a_disk) {
 
 /* ---- arrays ---- */
 
-TEST(arrays) {
+TEST(arrays_have_their_level_members_holders_and_content) {
         RUN(r, "stores");
         const Storage *s = run_ok(&r);
         ASSERT_EQ(s->n_arrays, 4);
@@ -402,7 +403,7 @@ TEST(arrays) {
         ASSERT_TRUE(array(s, "md6")->degraded);
 }
 
-TEST(array_of_a_partition) {
+TEST(the_content_of_an_array_of_a_partition_is_read) {
         RUN(r, "stores");
         _free_ char *slave = xasprintf("%s/sys/block/md127/slaves", r.dir);
         run_program((char *[]){ (char *)"rm", (char *)"-r", slave, NULL });
@@ -416,7 +417,7 @@ TEST(array_of_a_partition) {
         ASSERT_EQ(array(run_ok(&r), "md127")->content.kind, CONTENT_UNKNOWN);
 }
 
-TEST(array_files_that_make_no_sense) {
+TEST(an_invalid_size_of_an_array_is_an_error) {
         RUN(r, "stores");
         run_write(&r, "/sys/block/md127/size", "much\n");
         run_fails(&r, CAUSE_FACTS, "/sys/block/md127/size", "size");
@@ -431,7 +432,7 @@ static const char *seen_at(const Storage *s, const char *target) {
         return m ? m->source : "nothing";
 }
 
-TEST(mounts) {
+TEST(mounts_are_read_and_found_by_path) {
         RUN(r, "stores");
         const Storage *s = run_ok(&r);
         ASSERT_EQ(s->n_mounts, 5);
@@ -458,7 +459,7 @@ static int mounts_parse(const char *text, Storage *s, Diag *diag) {
         return r;
 }
 
-TEST(mountinfo_in_all_its_forms) {
+TEST(mountinfo_may_have_escapes_and_optional_fields) {
         _cleanup_(diag_done) Diag diag = {};
         Storage s = {};
         ASSERT_OK(mounts_parse("36 35 98:0 /a\\040b /mnt/with\\011tab\\134and\\012line\\9 ro,noatime - ext3.x /dev/a\\040b rw\n"
@@ -473,12 +474,12 @@ TEST(mountinfo_in_all_its_forms) {
         ASSERT_EQ(s.mounts[0].parent, 35);
         ASSERT_STREQ(s.mounts[1].source, "");
         ASSERT_STREQ(s.mounts[1].type, "fuse.x");
-        ASSERT_TRUE(s.mounts[1].read_only);             /* the file system is, whatever this mount of it says */
+        ASSERT_TRUE(s.mounts[1].read_only);             /* the file system is, the mount is not */
         ASSERT_TRUE(!s.mounts[2].read_only);
         storage_clear(&s);
 }
 
-TEST(mountinfo_that_makes_no_sense) {
+TEST(an_invalid_line_of_mountinfo_is_an_error) {
         static const char *const lines[] = {
                 "rubbish", "36 35 98:0 / /mnt rw shared:1", "36 35 98:0 / /mnt rw - xfs", "36 35 98:0 / /mnt rw - xfs /dev/a",
                 "x 35 98:0 / /mnt rw - xfs /dev/a rw", "36 -1 98:0 / /mnt rw - xfs /dev/a rw", "-36 35 98:0 / /mnt rw - xfs /dev/a rw",
@@ -493,20 +494,20 @@ TEST(mountinfo_that_makes_no_sense) {
         }
 }
 
-TEST(an_fstab_is_not_a_mountinfo) {
+TEST(an_fstab_in_place_of_mountinfo_is_an_error) {
         RUN(r, "stores");
         run_write(&r, "/proc/self/mountinfo", "/dev/nvme0n1p1 / xfs rw 0 0\n");
         run_fails(&r, CAUSE_FACTS, "/proc/self/mountinfo, line 1: ", "the mounts are not known");
 }
 
-TEST(no_mountinfo) {
+TEST(without_mountinfo_there_are_no_mounts) {
         RUN(r, "stores");
         ASSERT_EQ(root_remove(r.root, "/proc/self/mountinfo"), 1);
         ASSERT_EQ(run_ok(&r)->n_mounts, 0);
 }
 
-/* The order of lines is that of ids, not of mounting: what is seen follows from who is mounted on whom. */
-TEST(mounts_over_mounts) {
+/* Lines are in the order of ids, not of mounting. Only the parents show which mount hides which. */
+TEST(only_a_mount_that_no_other_mount_hides_is_found) {
         static const struct { const char *name, *mountinfo, *target, *want; } cases[] = {
                 { "one over another",
                   "27 1 8:1 / / rw - xfs root rw\n40 27 8:2 / /mnt rw - xfs below rw\n41 40 8:3 / /mnt rw - xfs above rw\n", "/mnt", "above" },
@@ -541,7 +542,7 @@ TEST(mounts_over_mounts) {
         }
 }
 
-TEST(mounts_without_ids) {
+TEST(without_ids_the_last_mount_of_a_path_is_found) {
         Mount mounts[] = { { .target = (char *)"/mnt", .source = (char *)"first" }, { .target = (char *)"/", .source = (char *)"root" },
                            { .target = (char *)"/mnt", .source = (char *)"last" } };
         Storage s = { .mounts = mounts, .n_mounts = ARRAY_SIZE(mounts) };
@@ -559,7 +560,7 @@ static const Directory *directory(const Storage *s, const char *path) {
         return d;
 }
 
-TEST(directories) {
+TEST(directories_have_their_kind_and_emptiness) {
         RUN(r, "stores");
         const Storage *s = run_ok(&r);
         ASSERT_EQ(s->n_directories, 6);
@@ -575,7 +576,7 @@ TEST(directories) {
         join_is(s->programs, "cp mdadm mkfs.xfs");
 }
 
-TEST(mounts_are_seen_through_links) {
+TEST(a_mount_is_found_through_a_symbolic_link) {
         RUN(r, "stores");
         _free_ char *link = xasprintf("%s/disks", r.dir);
         ASSERT_EQ(symlink("srv/disks", link), 0);
@@ -590,8 +591,8 @@ TEST(mounts_are_seen_through_links) {
         ASSERT_STREQ(m->number, "9:127");
 }
 
-/* Parts of the way to a place that another user could change. */
-TEST(ways_that_are_not_roots_alone) {
+/* Directories of a path that a user other than root could change. */
+TEST(paths_that_other_users_can_change_are_foreign) {
         static const struct { const char *path, *foreign; bool itself; } cases[] = {
                 { "/srv/disks",            NULL,                                                            false },
                 { "/srv/../srv/./disks/x", NULL,                                                            false },
@@ -636,8 +637,8 @@ TEST(ways_that_are_not_roots_alone) {
         }
 }
 
-/* The rights of one user beside those of the group root in the mode. */
-TEST(a_way_with_an_access_control_list) {
+/* The list lets one user write; the mode alone shows only rights of the group root. */
+TEST(a_path_that_an_access_control_list_opens_is_foreign) {
         static const struct { uint16_t tag, allowed; uint32_t id; } entries[] = {   /* linux/posix_acl_xattr.h */
                 { 1, 7, UINT32_MAX }, { 2, 7, 1000 }, { 4, 5, UINT32_MAX }, { 16, 7, UINT32_MAX }, { 32, 5, UINT32_MAX },
         };
@@ -659,7 +660,7 @@ TEST(a_way_with_an_access_control_list) {
         }
 }
 
-TEST(directories_of_each_disk) {
+TEST(the_mount_strategy_has_a_directory_for_each_disk) {
         RUN(r, "stores");
         r.config.instance.storage.strategy = STORAGE_MOUNT;
         r.config.instance.storage.mount_path = (char *)"/mnt/";
@@ -669,7 +670,7 @@ TEST(directories_of_each_disk) {
         ASSERT_TRUE(!storage_directory(s, "/mnt/0") && !storage_directory(s, "/mnt/4"));
 }
 
-TEST(directories_in_bad_places) {
+TEST(bad_places_for_directories_are_recognized) {
         static const struct { const char *path, *link, *to; DirectoryKind kind; bool read_only; const char *on; } cases[] = {
                 { "/media/new/disks",   NULL,      NULL,          DIRECTORY_MISSING,      true,  NULL   },
                 { "/proc/disks",        NULL,      NULL,          DIRECTORY_MISSING,      false, "proc" },
@@ -695,7 +696,7 @@ TEST(directories_in_bad_places) {
         }
 }
 
-TEST(real_proc) {
+TEST(a_directory_below_the_real_proc_is_on_proc) {
         _cleanup_(root_freep) Root *root = NULL;
         _cleanup_(diag_done) Diag diag = {};
         Directory d = {};
@@ -709,7 +710,7 @@ TEST(real_proc) {
         storage_clear(&s);
 }
 
-/* Where a container was, there may be paths that are longer than any may be. */
+/* A container may leave directories so deep that their path is longer than PATH_MAX. */
 TEST(a_directory_that_is_too_deep_is_counted_as_far_as_paths_lead) {
         char dir[] = P_tmpdir "/test-deep-XXXXXX", name[201];
         _cleanup_(root_freep) Root *root = NULL;
@@ -735,7 +736,7 @@ TEST(a_directory_that_is_too_deep_is_counted_as_far_as_paths_lead) {
         run_program((char *[]){ (char *)"rm", (char *)"-r", dir, NULL });
 }
 
-TEST(bytes_are_counted_where_they_might_not_fit) {
+TEST(bytes_are_counted_only_if_they_might_not_fit) {
         RUN(r, "stores");
         _free_ char *data = xcalloc(1 << 20, 1), *deep = xasprintf("%s/var/lib/containerd/a/b", r.dir);
         memset(data, 'x', 1 << 20);
@@ -750,7 +751,7 @@ TEST(bytes_are_counted_where_they_might_not_fit) {
                 bytes += (uint64_t)st.st_blocks * 512;
         }
         ASSERT_TRUE(bytes >= 1 << 20);
-        run_write(&r, "/sys/block/nvme1n1/size", "2048\n");    /* smaller than what is on any file system, and larger */
+        run_write(&r, "/sys/block/nvme1n1/size", "2048\n");    /* 1 MiB: less than the data */
         ASSERT_EQ(directory(run_ok(&r), "/var/lib/containerd")->bytes, bytes);
         for (int i = 1; i <= 3; i++) {
                 _free_ char *size = xasprintf("/sys/block/nvme%dn1/size", i);
@@ -778,7 +779,7 @@ TEST(bytes_of_other_file_systems_do_not_count) {
 
 /* ---- units ---- */
 
-TEST(mount_units) {
+TEST(mount_units_of_etc_are_read_with_missing_devices) {
         RUN(r, "stores");
         ASSERT_EQ(run_ok(&r)->n_units, 0);
         run_write(&r, "/etc/systemd/system/mnt-k8s\\x2ddisks-0.mount", "[Unit]\nWhat=/not/here\n[Mount]\nWhat=UUID=0f0e0d0c-1111-4222-8333-444455556666\n"
@@ -803,7 +804,7 @@ TEST(mount_units) {
 
 /* ---- facts ---- */
 
-TEST(facts) {
+TEST(facts_show_disks_arrays_mounts_and_directories) {
         RUN(r, "stores");
         run_write(&r, "/proc/self/mountinfo", "27 1 259:1 / / rw - xfs /dev/nvme0n1p1 rw\n40 27 259:4 / /data rw - ext4 /dev/nvme3n1 rw\n"
                   "41 27 9:127 / /a\\300b rw - xfs /dev/md127 rw\n42 27 0:9 / /var/lib/kubelet rw - tmpfs none rw\n43 27 0:9 / /tmp rw - tmpfs none rw\n");
@@ -825,7 +826,7 @@ TEST(facts) {
         ASSERT_STREQ(json_string_value(json_object_get(a, "content")), "nothing");
         ASSERT_EQ(json_array_size(json_object_get(a, "members")), 2);
         json_t *mounts = json_object_get(s, "mounts");
-        ASSERT_EQ(json_array_size(mounts), 3);          /* of a store, of an array, at a place of ours */
+        ASSERT_EQ(json_array_size(mounts), 3);          /* of a store, of an array, at a path of nodestrap */
         ASSERT_STREQ(json_string_value(json_object_get(json_array_get(mounts, 1), "target")), "/a\\xc0b");
         json_t *directories = json_object_get(s, "directories");
         ASSERT_EQ(json_array_size(directories), 2);     /* not those that are empty */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decision for every situation of instance stores. A machine is written as one letter a disk. */
+/* The decision for every situation of instance stores. A machine is written with one letter per disk. */
 #include "disk/disk.h"
 #include "sample.h"
 
@@ -68,13 +68,16 @@ static void set_member(Machine *m, Content *c, const char *uuid, const char *nam
                          .raid = { .uuid = uuid ? TEXT(m, "%s", uuid) : NULL, .name = TEXT(m, "%s", name), .level = level, .layout = level == 10 ? 0x102 : 0, .disks = disks, .role = role, .events = events, .super_offset = 4096 } };
 }
 
-/* b blank, D data without a signature, R what we were making, x xfs, e ext4, u one that was cut off, U in the middle of its superblock, v btrfs, 0-7 member of ours with this role, S one that stayed behind, P a spare,
- * H member by another host name, N of the array with a name of its own, F of an array of another name, K of a second kubernetes, A of one with metadata 1.0, O of old metadata, o LVM, p partitions,
- * h held by dm, m mounted, r read-only, f failing, q not known, n no serial */
+/* b blank, D data without a signature, R with the mark of an unfinished file system or array, x xfs, e ext4,
+ * u unfinished xfs, U unfinished xfs with half a superblock, v btrfs, 0-7 member of our array with this role,
+ * S stale member, P spare, H member with another host name, N member of the array nodestrap, F member of an
+ * array with another name, K member of a second array kubernetes, A member with metadata 1.0, O member with
+ * old metadata, o LVM, p partitions, h held by dm, m mounted, r read-only, f failing, q not known, n no
+ * serial */
 static void set_disk(Machine *m, size_t i, char letter, int level, unsigned of) {
         Disk *d = &m->disks[i];
         Content *c = &d->content;
-        size_t serial = m->s.host.n_disks - i;  /* names and serials run against each other */
+        size_t serial = m->s.host.n_disks - i;  /* serials are in the reverse order of names */
         *d = (Disk) {
                 .name = TEXT(m, "nvme%zun1", i + 1), .serial = TEXT(m, "AWS%017zX", serial), .kind = DISK_INSTANCE_STORE, .bytes = DISK_BYTES,
                 .number = TEXT(m, "259:%zu", i + 1), .content.kind = CONTENT_BLANK,
@@ -110,7 +113,7 @@ static void set_disk(Machine *m, size_t i, char letter, int level, unsigned of) 
         }
 }
 
-/* "r012:x" runs with these disks and carries xfs, "d" degraded, "i" inactive; an E stands for the EBS volume. */
+/* "r012:x" runs with the disks 0 to 2 and holds xfs. "d" is degraded, "i" inactive; E is the EBS volume. */
 static void set_array(Machine *m, const char *text, const char *level) {
         Storage *st = &m->s.host.storage;
         Array *a = &m->arrays[st->n_arrays];
@@ -209,9 +212,9 @@ static char *all_errors(const Diag *diag) {
 typedef struct Row {                    /* in the order that rows are read in, NOLINT(clang-analyzer-optin.performance.Padding) */
         StorageStrategy strategy;
         const char *disks, *array;      /* see set_disk(), set_array() */
-        unsigned of;                    /* members of the array that superblocks tell of; 0: as many as there are disks */
-        const char *raid, *filesystem, *mount, *why;    /* states that follow, and what the array's step says; */
-        Cause cause; const char *says[4];               /* or why it is refused */
+        unsigned of;                    /* members of the array by its superblocks; 0: one per disk */
+        const char *raid, *filesystem, *mount, *why;    /* the states, and the reason of the array; */
+        Cause cause; const char *says[4];               /* or the error and its words */
 } Row;
 
 static const Row rows[] = {
@@ -234,7 +237,7 @@ static const Row rows[] = {
         { STORAGE_RAID0, "01b", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "make a new raid0: nvme3n1 blank, data lost" },
         { STORAGE_RAID0, "b1b", "i1", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "nvme3n1, nvme1n1 blank" },
         { STORAGE_RAID0, "01b", "i01", .raid = "remake", .filesystem = "remake", .mount = "make" },
-        /* data that nothing tells of is never written to */
+        /* nodestrap never writes to data without a signature */
         { STORAGE_RAID0, "bDb", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1 (AWS00000000000000002, 1.9 TB) is not blank and has no signature: byte 4711", "`blkdiscard /dev/nvme2n1`" } },
         { STORAGE_RAID0, "0D2", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1", "blkdiscard" } },
         { STORAGE_RAID0, "0D2", "i02", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1" } },
@@ -248,7 +251,7 @@ static const Row rows[] = {
         { STORAGE_RAID10, "012D", .cause = CAUSE_DISK_DATA, .says = { "nvme4n1" } },
         { STORAGE_RAID10, "012D", "d012:x", .cause = CAUSE_DISK_DATA, .says = { "nvme4n1" } },
         { STORAGE_MOUNT, "bD", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1" } },
-        /* what we were making */
+        /* an unfinished file system or array */
         { STORAGE_RAID0, "bRb", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "interrupted" },
         { STORAGE_RAID0, "RRR", .raid = "remake", .filesystem = "remake", .mount = "make" },
         { STORAGE_RAID0, "0R2", "i02", .raid = "remake", .filesystem = "remake", .mount = "make" },
@@ -311,7 +314,7 @@ static const Row rows[] = {
         { STORAGE_RAID10, "0b2b", "i02", .raid = "repair", .filesystem = "assemble", .mount = "assemble", .why = "add nvme4n1, nvme2n1 again" },
         { STORAGE_RAID10, "b12b", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
         { STORAGE_RAID10, "012b", "d012:x", .raid = "repair", .filesystem = "keep", .mount = "make" },
-        { STORAGE_RAID10, "012S", "d0123:x", .raid = "keep", .filesystem = "keep", .mount = "make" },    /* failed in there: md's business */
+        { STORAGE_RAID10, "012S", "d0123:x", .raid = "keep", .filesystem = "keep", .mount = "make" },    /* md repairs it */
         { STORAGE_RAID10, "012P", "d0123:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID10, "012S", "d012:x", .raid = "repair", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID10, "012S", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
@@ -323,7 +326,7 @@ static const Row rows[] = {
         { STORAGE_RAID10, "bb23", "i23", .raid = "remake", .filesystem = "remake", .mount = "make" },
         { STORAGE_RAID10, "01234", "r01234:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID10, "0b2b4", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
-        { STORAGE_RAID10, "0bb34", .raid = "remake", .filesystem = "remake", .mount = "make" },         /* odd: both neighbours share */
+        { STORAGE_RAID10, "0bb34", .raid = "remake", .filesystem = "remake", .mount = "make" },         /* odd: each shares data with both neighbours */
         { STORAGE_RAID10, "b123b", .raid = "remake", .filesystem = "remake", .mount = "make" },
         { STORAGE_RAID10, "FFFF", .cause = CAUSE_DISK_USED, .says = { "data" } },
         { STORAGE_RAID10, "01KK", .cause = CAUSE_ARRAY, .says = { "two arrays" } },
@@ -368,13 +371,13 @@ static void check_row(const Row *row) {
                 ASSERT_CONTAINS(planned(m, "create-raid:" RAID_DEVICE)->why, row->why);
 }
 
-TEST(every_situation) {
+TEST(each_situation_of_disks_has_its_plan_or_error) {
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
                 check_row(&rows[i]);
 }
 
-/* Every strategy with every number of blank disks: the form is the configured one. */
-TEST(every_number_of_disks) {
+/* On blank disks the plan follows the configured strategy, whatever their number. */
+TEST(each_strategy_has_its_plan_for_each_number_of_blank_disks) {
         static const size_t numbers[] = { 0, 1, 2, 3, 4, 8 };
         for (StorageStrategy strategy = STORAGE_RAID0; strategy <= STORAGE_MOUNT; strategy++)
                 for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
@@ -405,7 +408,7 @@ TEST(every_number_of_disks) {
                 }
 }
 
-TEST(without_a_strategy_nothing_is_touched) {
+TEST(without_a_strategy_no_disk_is_touched) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_NONE, "bFo", 0);
         ASSERT_PLANNED(m);
         for (size_t i = 0; i < m->s.plan->n; i++)
@@ -418,7 +421,7 @@ TEST(without_a_strategy_nothing_is_touched) {
         ASSERT_TRUE(!sample_warned(&m->s, "unused-instance-store"));
 }
 
-/* ---- what a step says ---- */
+/* ---- fields and texts of a step ---- */
 
 TEST(disks_are_named_in_the_order_of_serials) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bbb", 0);
@@ -439,7 +442,7 @@ TEST(disks_are_named_in_the_order_of_serials) {
                         ASSERT_TRUE(!strv_contains(m->s.plan->actions[i].storage.disks, "nvme0n1"));
 }
 
-TEST(uuids_are_chosen_from_the_disks) {
+TEST(file_system_uuids_depend_on_serials_and_instance) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_MOUNT, "bb", 0);
         ASSERT_PLANNED(m);
         _free_ char *one = xstrdup(planned(m, "make-filesystem:/mnt/k8s-disks/1")->storage.uuid), *two = xstrdup(planned(m, "make-filesystem:/mnt/k8s-disks/2")->storage.uuid);
@@ -467,8 +470,9 @@ TEST(no_uuid_is_used_twice_on_the_same_disks) {
         ASSERT_STREQ(m->s.plan->id, id);
 }
 
-/* In "far 2", what lies on one member lies on the next one as well, whichever it is; three copies are lost with three members. */
-TEST(other_layouts_of_raid10_are_not_guessed_at) {
+/* In "far 2" each member shares data with the next one, so no two neighbours can be missing. Three copies are
+ * lost only with three members. */
+TEST(blank_members_of_other_raid10_layouts_are_an_error) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID10, "0bb3", 0);
         ASSERT_PLANNED(m);
         m->disks[0].content.raid.layout = m->disks[3].content.raid.layout = 0x201;
@@ -492,10 +496,10 @@ TEST(the_plan_has_the_array_that_was_found) {
         ASSERT_EQ(strv_length(raid->storage.blank), 1);
         ASSERT_STREQ(raid->storage.blank[0], "nvme3n1");
         ASSERT_STREQ(fs->storage.filesystem, "ext4");
-        ASSERT_STREQ(fs->with, "xfs");                  /* the name stays the one of the plan */
+        ASSERT_STREQ(fs->with, "xfs");                  /* the action keeps the planned type */
         ASSERT_STREQ(mount->storage.filesystem, "ext4");
         ASSERT_STREQ(mount->storage.uuid, "0f0e0d0c-1111-4222-8333-444455556666");
-        ASSERT_STREQ(fs->storage.uuid, mount->storage.uuid);    /* not an impossible one */
+        ASSERT_STREQ(fs->storage.uuid, mount->storage.uuid);    /* that of the file system that exists */
         ASSERT_TRUE(sample_warned(&m->s, "filesystem-kept"));
         m->s.config.instance.storage.filesystem = FILESYSTEM_EXT4;
         ASSERT_PLANNED(m);
@@ -567,7 +571,7 @@ TEST(the_second_run_keeps_everything) {
         ASSERT_STREQ(state_of(each->s.plan, "mount:/mnt/k8s-disks/2"), "make");
 }
 
-TEST(a_mount_without_its_mark_is_marked) {
+TEST(a_mounted_file_system_without_its_mark_gets_the_mark) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "u", 0);
         add_mount(m, "/mnt/k8s-disks/0", "259:1", "/", "xfs");
         directory(m, "/mnt/k8s-disks/0")->empty = false;
@@ -576,7 +580,7 @@ TEST(a_mount_without_its_mark_is_marked) {
         ASSERT_STREQ(state_of(m->s.plan, "mount:/mnt/k8s-disks/0"), "repair");
 }
 
-TEST(the_id_does_not_depend_on_what_the_disks_say) {
+TEST(the_plan_id_does_not_depend_on_the_content_of_disks) {
         static const struct { const char *disks, *array; bool bound, blind; } machines[] = {
                 { "bbb" }, { "bbb", .blind = true }, { "012" }, { "012", "r012:x" }, { "210", "r012:x", .bound = true }, { "HHH", "i012" }, { "01b", "i01" },
         };
@@ -595,11 +599,11 @@ TEST(the_id_does_not_depend_on_what_the_disks_say) {
         }
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bbbb", 0);
         ASSERT_PLANNED(m);
-        ASSERT_TRUE(!streq(m->s.plan->id, id));         /* four disks are another plan, */
+        ASSERT_TRUE(!streq(m->s.plan->id, id));         /* another number of disks gives another id */
         m->s.host.n_disks = 3;
         m->s.config.instance.storage.filesystem = FILESYSTEM_EXT4;
         ASSERT_PLANNED(m);
-        ASSERT_TRUE(!streq(m->s.plan->id, id));         /* and so is another file system */
+        ASSERT_TRUE(!streq(m->s.plan->id, id));         /* another file system, too */
 
         _free_ char *single = NULL;
         for (const char *disk = "bxeu"; *disk; disk++) {
@@ -612,9 +616,9 @@ TEST(the_id_does_not_depend_on_what_the_disks_say) {
         }
 }
 
-/* ---- no look ---- */
+/* ---- no look at the disks ---- */
 
-TEST(a_plan_without_a_look_shows_the_whole_road) {
+TEST(a_plan_without_a_look_at_disks_shows_all_steps) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "Fp", 0);     /* whatever is on them */
         m->s.host.storage.looked = false;
         m->s.host.storage.programs = NULL;
@@ -626,24 +630,24 @@ TEST(a_plan_without_a_look_shows_the_whole_road) {
                         ASSERT_EQ(m->s.plan->actions[i].storage.state, STEP_UNKNOWN);
         ASSERT_CONTAINS(planned(m, "create-raid:" RAID_DEVICE)->why, "only root can read disks");
         ASSERT_TRUE(!planned(m, "make-filesystem:" RAID_DEVICE)->storage.uuid);
-        m->s.config.instance.storage.expected_disks = 8;        /* the others may be on their way */
+        m->s.config.instance.storage.expected_disks = 8;        /* more may appear */
         ASSERT_PLANNED(m);
         ASSERT_STREQ(planned(m, "create-raid:" RAID_DEVICE)->with, "raid0 8 disks");
         m->s.config.instance.storage.strategy = STORAGE_MOUNT;
         ASSERT_PLANNED(m);
         ASSERT_TRUE(plan_find(m->s.plan, "mount:/mnt/k8s-disks/8"));
         m->s.config.instance.storage.expected_disks = 0;
-        m->s.host.type = &sample_type;  /* has one */
+        m->s.host.type = &sample_type;  /* has one disk */
         m->s.host.n_disks = 0;
         ASSERT_PLANNED(m);
         ASSERT_TRUE(plan_find(m->s.plan, "mount:/mnt/k8s-disks/1"));
         ASSERT_TRUE(!plan_find(m->s.plan, "mount:/mnt/k8s-disks/2"));
 }
 
-TEST(too_few_for_raid10_is_known_without_a_look) {
+TEST(too_few_disks_for_raid10_are_an_error_without_a_look_at_disks) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID10, "bbb", 0);
         m->s.host.storage.looked = false;
-        ASSERT_PLANNED(m);      /* the config phase: a fourth may come yet */
+        ASSERT_PLANNED(m);      /* the config phase: a fourth disk may appear */
         m->s.config.instance.storage.expected_disks = 4;
         ASSERT_PLANNED(m);
         m->s.config.instance.storage.expected_disks = 0;
@@ -661,7 +665,7 @@ TEST(too_few_for_raid10_is_known_without_a_look) {
         ASSERT_TRUE(!plan_find(m->s.plan, "create-raid:" RAID_DEVICE));
 }
 
-TEST(a_promise_that_the_table_denies_is_refused) {
+TEST(expecting_more_disks_than_the_type_has_is_an_error) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
         m->s.host.type = &sample_type;
         m->s.host.storage.looked = false;
@@ -683,7 +687,7 @@ TEST(a_promise_that_the_table_denies_is_refused) {
         ASSERT_TRUE(sample_warned(&m->s, "disks-unknown"));
 }
 
-/* ---- fewer than promised ---- */
+/* ---- fewer disks than expected ---- */
 
 static bool warns(const Machine *m, const char *code) {
         for (size_t i = 0; i < m->s.plan->warnings.n; i++)
@@ -692,7 +696,7 @@ static bool warns(const Machine *m, const char *code) {
         return false;
 }
 
-TEST(a_strategy_without_any_disk_is_warned_about) {
+TEST(a_strategy_without_disks_is_a_warning) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "", 0);
         ASSERT_PLANNED(m);
         ASSERT_TRUE(warns(m, "no-instance-stores"));
@@ -722,8 +726,8 @@ TEST(missing_disks_are_counted_and_named) {
         ASSERT_STREQ(planned(more, "create-raid:" RAID_DEVICE)->with, "raid0 3 disks");
 }
 
-/* A foreign array has the name: ours has one of its own, in the state of the plan and not in its id. */
-TEST(a_foreign_array_with_our_name_is_left_to_itself) {
+/* Our array then has another name. It is in the state of the plan, but not in its id. */
+TEST(if_a_foreign_array_has_the_name_kubernetes_ours_is_nodestrap) {
         static const struct { const char *disks, *array; bool other; } cases[] = {
                 { "bbb", "rE", true }, { "012", "rE", true }, { "01b", "rE", true }, { "012", "r012:x", false },
         };
@@ -754,13 +758,13 @@ TEST(all_errors_are_reported) {
         ASSERT_TRUE(!m->s.plan);
 }
 
-TEST(another_level_is_not_taken) {
+TEST(an_array_of_another_level_is_an_error) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "0123", 0);
         m->s.config.instance.storage.strategy = STORAGE_RAID10;
         ASSERT_REFUSED(m, CAUSE_ARRAY, "that is not raid10", "nvme1n1", "nvme4n1");
 }
 
-TEST(an_array_that_is_mounted_elsewhere_is_left_there) {
+TEST(an_array_that_is_mounted_elsewhere_is_an_error) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "01", 0);
         set_array(m, "r01:x", "raid0");
         add_mount(m, "/scratch", "9:127", "/", "xfs");
@@ -768,16 +772,16 @@ TEST(an_array_that_is_mounted_elsewhere_is_left_there) {
         ASSERT_EQ(diag_count(&m->s.diag, false), 1);
 }
 
-TEST(two_arrays_at_once_are_not_chosen_from) {
+TEST(two_arrays_on_the_instance_stores_are_an_error) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "0123", 0);
         set_array(m, "i01", "raid0");
         set_array(m, "i23", "raid0");
         ASSERT_REFUSED(m, CAUSE_ARRAY, "md127 and md126");
 }
 
-/* ---- places ---- */
+/* ---- mount points ---- */
 
-TEST(places_that_cannot_be_mounted_at) {
+TEST(a_path_that_cannot_be_a_mount_point_is_an_error) {
         const struct { const char *path; Directory d; const char *says; } places[] = {
                 { "/mnt/k8s-disks",   { .kind = DIRECTORY_NO_DIRECTORY },                     "/mnt/k8s-disks is not a directory"          },
                 { "/mnt/k8s-disks",   { .on = (char[]){ "proc" }, .empty = true },            "without data (proc)"                    },
@@ -815,7 +819,7 @@ TEST(places_that_cannot_be_mounted_at) {
         ASSERT_REFUSED(ro, CAUSE_MOUNT, "mounted read-only at /mnt/k8s-disks/0");
 }
 
-TEST(a_place_below_what_moves_is_refused) {
+TEST(a_mount_path_below_a_directory_that_moves_is_an_error) {
         static const char *const paths[] = { "/var/lib/kubelet", "/var/lib/containerd/disks" };
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
                 _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
@@ -832,7 +836,7 @@ TEST(a_place_below_what_moves_is_refused) {
         ASSERT_TRUE(plan_find(m->s.plan, "mount:/var/lib/kubelet-disks/0"));
 }
 
-TEST(a_place_in_a_file_system_of_the_kernel_is_refused) {
+TEST(a_mount_path_in_a_file_system_of_the_kernel_is_an_error) {
         static const char *const paths[] = { "/proc", "/proc/sys/x", "/sys/disks" };
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
                 _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_MOUNT, "bb", 0);
@@ -849,7 +853,7 @@ TEST(a_place_in_a_file_system_of_the_kernel_is_refused) {
         ASSERT_PLANNED(m);
 }
 
-TEST(directories_with_mounts_are_not_moved) {
+TEST(a_move_of_a_directory_with_mounts_below_it_is_an_error) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         add_mount(m, "/var/lib/kubelet/pods/1/volumes/token", "0:77", "/", "tmpfs");
         add_mount(m, "/var/lib/kubelet/pods/2/volumes/token", "0:78", "/", "tmpfs");
@@ -881,7 +885,7 @@ TEST(units_with_the_same_mounts_are_a_warning) {
         ASSERT_CONTAINS(m->s.plan->warnings.items[1].text, "(mnt-k8s\\x2ddisks-0.mount)");
 }
 
-TEST(the_user_s_own_mount_stays) {
+TEST(a_mount_of_the_user_stays) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         add_mount(m, "/var/lib/containerd", "259:9", "/", "xfs");
         add_mount(m, "/var/lib/containerd/deeper", "0:70", "/", "tmpfs");
@@ -893,9 +897,9 @@ TEST(the_user_s_own_mount_stays) {
         ASSERT_EQ(planned(m, "move-files:/mnt/k8s-disks/0")->storage.n_moves, 3);
 }
 
-/* ---- what moves ---- */
+/* ---- moves ---- */
 
-TEST(disabled_mounts_stay_where_they_are) {
+TEST(directories_of_disabled_mounts_do_not_move) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         LocalStorage *o = &m->s.config.instance.storage;
         o->no_containerd = true;
@@ -904,7 +908,7 @@ TEST(disabled_mounts_stay_where_they_are) {
         ASSERT_TRUE(!plan_find(m->s.plan, "stop-unit:containerd.service"));
         o->no_kubelet = true;
         ASSERT_PLANNED(m);
-        ASSERT_TRUE(plan_find(m->s.plan, "stop-unit:kubelet.service"));         /* it writes the logs, too */
+        ASSERT_TRUE(plan_find(m->s.plan, "stop-unit:kubelet.service"));         /* for the pod logs */
         o->no_pod_logs = true;
         ASSERT_PLANNED(m);
         ASSERT_TRUE(!plan_find(m->s.plan, "stop-unit:kubelet.service"));
@@ -916,7 +920,7 @@ TEST(disabled_mounts_stay_where_they_are) {
         ASSERT_TRUE(strv_contains(planned(m, "write-file:" MOUNTS_READY)->after, "mount:/mnt/k8s-disks/0"));
 }
 
-TEST(a_second_run_sees_through_links) {
+TEST(a_second_run_finds_mounts_through_links) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "012", 0);
         set_array(m, "r012:x", "raid0");
         directory(m, "/mnt/k8s-disks/0")->kind = directory(m, "/var/lib/kubelet")->kind = DIRECTORY_THERE;
@@ -932,7 +936,7 @@ TEST(a_second_run_sees_through_links) {
         ASSERT_REFUSED(m, CAUSE_MOUNT, "the first at /srv/kubelet/pods/a");
 }
 
-TEST(only_what_is_not_bound_yet_moves) {
+TEST(only_directories_that_are_not_bound_yet_move) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "x", 0);
         add_mount(m, "/mnt/k8s-disks/0", "259:1", "/", "xfs");
         add_mount(m, "/var/lib/kubelet", "259:1", "/kubelet", "xfs");
@@ -946,7 +950,7 @@ TEST(only_what_is_not_bound_yet_moves) {
         ASSERT_CONTAINS(move->why, "400 MB");
         ASSERT_STREQ(state_of(m->s.plan, "bind:/var/lib/kubelet"), "keep");
         ASSERT_STREQ(state_of(m->s.plan, "bind:/var/lib/containerd"), "make");
-        ASSERT_STREQ(state_of(m->s.plan, "stop-unit:kubelet.service"), "make");         /* for its pods' logs */
+        ASSERT_STREQ(state_of(m->s.plan, "stop-unit:kubelet.service"), "make");         /* for the pod logs */
         ASSERT_STREQ(planned(m, "bind:/var/lib/containerd")->storage.source, "/mnt/k8s-disks/0/containerd");
         add_mount(m, "/var/log/pods", "259:1", "/pods", "xfs");
         ASSERT_PLANNED(m);
@@ -972,8 +976,9 @@ TEST(data_that_does_not_fit_is_refused) {
         }
 }
 
-/* Baked images on a volume that is fetched from its snapshot as it is read. The id is that of the next boot, too, when less has to move. */
-TEST(the_time_to_move_follows_the_bytes) {
+/* EC2 loads the volume of an AMI from its snapshot as it is read, so images in the AMI move slowly. The next
+ * boot has less to move, and the id must not change. */
+TEST(the_deadline_of_a_move_grows_with_the_bytes) {
         static const struct { uint64_t kubelet, containerd, used; uint64_t seconds; } cases[] = {
                 { 0, 0, 0, 600 },                                       { 0, 10 << 20, 0, 601 },
                 { 10ULL << 30, 40ULL << 30, 60ULL << 30, 600 + 5120 },  { 0, 1ULL << 40, 0, 4 * 3600ULL },
@@ -993,7 +998,7 @@ TEST(the_time_to_move_follows_the_bytes) {
         }
 }
 
-TEST(programs_are_there_before_anything_begins) {
+TEST(a_missing_program_that_the_plan_needs_is_an_error) {
         static const struct { StorageStrategy strategy; Filesystem filesystem; const char *disks, *array, *lacks; bool needed; } cases[] = {
                 { STORAGE_RAID0, FILESYSTEM_XFS, "bb", NULL, "mdadm", true },           { STORAGE_RAID0, FILESYSTEM_XFS, "bb", NULL, "mkfs.xfs", true },
                 { STORAGE_RAID0, FILESYSTEM_XFS, "bb", NULL, "mkfs.ext4", false },      { STORAGE_RAID0, FILESYSTEM_EXT4, "bb", NULL, "mkfs.ext4", true },
@@ -1042,7 +1047,7 @@ static bool comes_after(const Plan *plan, const char *id, const char *first) {
         return false;
 }
 
-TEST(each_step_waits_for_what_it_needs) {
+TEST(each_step_waits_for_the_steps_that_it_needs) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         m->s.config.gates.fast_image_pull = m->s.host.soci_snapshotter = true;
         m->s.host.cpus = 96;
@@ -1070,11 +1075,11 @@ TEST(each_step_waits_for_what_it_needs) {
         ASSERT_TRUE(comes_after(m->s.plan, "start-unit:kubelet.service", "bind:/var/lib/kubelet"));
 }
 
-/* ---- daemons that keep it elsewhere ---- */
+/* ---- daemons that keep their data elsewhere ---- */
 
 typedef struct Elsewhere {
-        const char *toml, *config, *flag, *binds;       /* the targets that are bound; */
-        const char *error, *path;                       /* or why not, and where that stands */
+        const char *toml, *config, *flag, *binds;       /* the binds; */
+        const char *error, *path;                       /* or the error and its place */
 } Elsewhere;
 
 static char *bound(const Plan *plan) {
@@ -1096,11 +1101,11 @@ TEST(binds_go_where_the_daemons_keep_their_data) {
                 { "{'root':'/var/lib//containerd/'}", .binds = KUBE CTRD LOGS SOCI },
                 { .flag = "--root-dir=/data/kubelet/", .binds = "/data/kubelet=kubelet" CTRD LOGS SOCI },
                 { .config = "{'podLogsDir':'/data/pods'}", .binds = KUBE CTRD " /data/pods=pods" SOCI },
-                { .config = "{'podLogsDir':'/var/lib/kubelet/logs'}", .binds = KUBE CTRD SOCI },         /* goes along */
+                { .config = "{'podLogsDir':'/var/lib/kubelet/logs'}", .binds = KUBE CTRD SOCI },         /* moves with kubelet */
                 { "{'state':'/data/state'}", .binds = KUBE CTRD LOGS SOCI " /data/state=containerd-state" },
                 { "{'state':'//run//other'}", .binds = KUBE CTRD LOGS SOCI }, { "{'state':'/run/other'}", .binds = KUBE CTRD LOGS SOCI }, { "{'state':'/var/lib/containerd/state'}", .binds = KUBE CTRD LOGS SOCI },
                 { OVERLAY("/data/layers"), .binds = KUBE CTRD LOGS SOCI " /data/layers=overlayfs" },
-                { OVERLAY("/mnt/k8s-disks/0/layers"), .binds = KUBE CTRD LOGS SOCI },                   /* is there already */
+                { OVERLAY("/mnt/k8s-disks/0/layers"), .binds = KUBE CTRD LOGS SOCI },                   /* is on the disks already */
                 { "{'root':'/mnt/k8s-disks/0/containerd'}", .binds = KUBE LOGS SOCI },
                 { "{'root':'containerd'}", .error = "\"containerd\" is not an absolute path", .path = "spec.containerd.config.root" },
                 { "{'root':'/'}", .error = "is the root directory", .path = "spec.containerd.config.root" },
@@ -1130,12 +1135,12 @@ TEST(data_that_stays_on_the_root_disk_may_lie_anywhere) {
         m->s.config.containerd.config = sample_json(&m->s, "{'root':'/usr/containerd'}");
         m->s.config.instance.storage.no_containerd = true;
         ASSERT_PLANNED(m);
-        const Action *import = planned(m, "import-image:" SANDBOX_ARCHIVE);     /* the AMI's store is another */
+        const Action *import = planned(m, "import-image:" SANDBOX_ARCHIVE);     /* the AMI has another store */
         ASSERT_TRUE(strv_contains(import->after, "start-unit:containerd.service"));
         ASSERT_STREQ(import->image.store, "/usr/containerd");   /* the executor looks whether it is blank */
 }
 
-TEST(daemons_wait_for_their_places_elsewhere) {
+TEST(daemons_wait_for_the_binds_of_their_own_directories) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         m->s.config.containerd.config = sample_json(&m->s, "{'root':'/opt/lab/containerd'}");
         m->s.config.kubelet.flags = keep_list(m, LIST("--root-dir", "/data/kubelet"));
@@ -1149,7 +1154,7 @@ TEST(daemons_wait_for_their_places_elsewhere) {
         ASSERT_REFUSED(m, CAUSE_MOUNT, "/opt/lab/containerd", "/opt/lab belongs to user 1000");
 }
 
-/* ---- printed ---- */
+/* ---- output ---- */
 
 static size_t files_below_binds(const Plan *plan, const char **ret) {
         size_t n = 0;
@@ -1157,7 +1162,7 @@ static size_t files_below_binds(const Plan *plan, const char **ret) {
                 for (size_t k = 0; k < ARRAY_SIZE(storage_binds); k++) {
                         const char *target = plan->actions[i].target;
                         if (plan->actions[i].type == ACTION_WRITE_FILE && startswith(target, storage_binds[k].path)) {
-                                ASSERT_EQ(plan->actions[i].phase, PHASE_CONFIG);        /* new at each boot: it wins over that of the disks */
+                                ASSERT_EQ(plan->actions[i].phase, PHASE_CONFIG);        /* written at each boot, over that of the disks */
                                 *ret = target;
                                 n++;
                         }
@@ -1168,7 +1173,7 @@ static size_t files_below_binds(const Plan *plan, const char **ret) {
 /* The config phase removes a file that is no longer planned before the disks are there, so an old copy may be left on them. That can only
  * be a kubeconfig. kubelet reads the one for bootstrapping only if a flag names it. It does not take one without a client certificate for
  * the result of bootstrapping (kubernetes: pkg/kubelet/certificate/bootstrap, isClientConfigStillValid). */
-TEST(no_old_file_on_the_disks_is_believed) {
+TEST(a_kubeconfig_is_the_only_file_written_below_the_binds) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         const char *file = NULL;
         ASSERT_PLANNED(m);
@@ -1185,7 +1190,7 @@ TEST(no_old_file_on_the_disks_is_believed) {
         ASSERT_STREQ(file, "/var/lib/kubelet/bootstrap-kubeconfig");
 }
 
-TEST(text_and_json_say_what_is_done) {
+TEST(text_and_json_show_the_storage_actions) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bbb", 0);
         ASSERT_PLANNED(m);
         _free_ char *text = plan_to_text(m->s.plan);

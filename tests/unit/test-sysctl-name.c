@@ -3,7 +3,7 @@
 #include "base/sysctl.h"
 #include "test.h"
 
-TEST(paths) {
+TEST(names_with_dots_or_slashes_become_paths) {
         static const char *const cases[][2] = {
                 { "vm.max_map_count", "/proc/sys/vm/max_map_count" },
                 { "vm/max_map_count", "/proc/sys/vm/max_map_count" },
@@ -19,7 +19,7 @@ TEST(paths) {
         }
 }
 
-TEST(names_that_lead_elsewhere) {
+TEST(malformed_names_are_invalid) {
         static const char *const names[] = { "", ".", "/", "..", "a..b", "a//b", "/a", ".a", "a/", "a.", "a b", "a=b", "a\n", "é",
                                              "kernel/./modprobe", "kernel./.modprobe", "net/ipv4/./ip_forward" };
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -27,7 +27,7 @@ TEST(names_that_lead_elsewhere) {
                         FAIL("\"%s\"", names[i]);
 }
 
-TEST(programs) {
+TEST(settings_that_name_a_program_are_recognized) {
         static const struct { const char *name, *value; bool program; } cases[] = {
                 { "kernel.core_pattern", "|/usr/bin/dump %p", true },  { "kernel/core_pattern", " \t|/usr/bin/dump", true },
                 { "kernel.core_pattern", "/var/cores/%e|%p", false }, { "kernel.core_pattern", "", false },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * set-sysctl over a fixture of /proc/sys; against a kernel: tests/vm/modules.sh. */
+ * set-sysctl on a fixture of /proc/sys; tests/vm/modules.sh has a real kernel. */
 #include "apply/apply.h"
 #include "apply/device.h"
 #include "mounts.h"
@@ -17,7 +17,7 @@ static const char *run(Box *s) {
         return r < 0 ? "failed" : r > 0 ? "done" : "unchanged";
 }
 
-TEST(sets_it_once) {
+TEST(a_setting_is_written_once) {
         SETTING(s, "vm.max_map_count", "262144");
         put(&s, "/proc/sys/vm/max_map_count", "65530\n");
         ASSERT_STREQ(run(&s), "done");
@@ -25,7 +25,7 @@ TEST(sets_it_once) {
         ASSERT_STREQ(run(&s), "unchanged");
 }
 
-TEST(dots_and_slashes_as_sysctl_d_has_them) {
+TEST(dots_and_slashes_are_read_as_in_sysctl_d) {
         static const struct { const char *name, *path; } names[] = {
                 { "net.ipv4.conf.eth0/5.forwarding", "/proc/sys/net/ipv4/conf/eth0.5/forwarding" },
                 { "net/ipv4/conf/eth0.5/forwarding", "/proc/sys/net/ipv4/conf/eth0.5/forwarding" },
@@ -45,7 +45,7 @@ TEST(values_are_compared_as_the_kernel_shows_them) {
                 { "4096 87380 6291456", "4096\t87380\t6291456\n", true },
                 { "  1  ",              "1\n",                    true },
                 { "0x10",               "16\n",                   true },
-                { "4",                  "4\t4\t1\t7\n",           true },       /* the others of a list stay */
+                { "4",                  "4\t4\t1\t7\n",           true },       /* the rest of a list stays */
                 { "-1",                 "-1\n",                   true },
                 { "",                   "\n",                     true },
                 { "core",               "core\n",                 true },
@@ -64,7 +64,7 @@ TEST(values_are_compared_as_the_kernel_shows_them) {
                 { "-0x10",                "-16\n",                  true },
                 { "-0",                   "0\n",                    true },
                 { "-9223372036854775809", "-9223372036854775808\n", false },
-                { "99999999999999999999", "99999999999999999998\n", false },   /* too large for 64 bits: by their text */
+                { "99999999999999999999", "99999999999999999998\n", false },   /* over 64 bits: as text */
                 { "99999999999999999999", "18446744073709551615\n", false },
                 { "99999999999999999999", "99999999999999999999\n", true },
         };
@@ -77,7 +77,7 @@ TEST(values_are_compared_as_the_kernel_shows_them) {
         }
 }
 
-TEST(a_setting_that_is_not_there) {
+TEST(a_setting_that_does_not_exist_is_an_error) {
         SETTING(s, "vm.max_map_cuont", "1");
         put(&s, "/proc/sys/vm/max_map_count", "65530\n");
         ASSERT_STREQ(run(&s), "failed");
@@ -89,14 +89,14 @@ TEST(a_setting_that_is_not_there) {
         ASSERT_CONTAINS(s.work.text, "/etc/modules-load.d");
 }
 
-TEST(a_group_of_settings) {
+TEST(a_group_of_settings_is_an_error) {
         SETTING(s, "vm", "1");
         put(&s, "/proc/sys/vm/max_map_count", "65530\n");
         ASSERT_STREQ(run(&s), "failed");
         ASSERT_CONTAINS(s.work.text, "/proc/sys/vm is a group of settings");
 }
 
-/* A FIFO over the setting takes the place of a kernel that does not come back from writing it. */
+/* The write to a FIFO that is mounted over the setting hangs, as it may in a kernel. */
 TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         static const char path[] = "/proc/sys/vm/max_map_count";
         BOX(b);
@@ -104,7 +104,7 @@ TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         _cleanup_(results_done) Results results = {};
         _cleanup_(diag_done) Diag diag = {};
         _free_ char *fifo = box_path(&b, "/fifo");
-        /* The thread may look at both after this function. */
+        /* The thread may read both after this function returns. */
         static Action action = { .id = (char *)"set-sysctl:vm.max_map_count", .type = ACTION_SET_SYSCTL,
                                  .target = (char *)"vm.max_map_count", .with = (char *)"65531",
                                  .deadline_usec = 2 * USEC_PER_SEC };
@@ -123,7 +123,7 @@ TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         ASSERT_EQ(results.threads_left, 1);
         ASSERT_EQ(results.items[0].cause, CAUSE_SYSCTL);
         ASSERT_CONTAINS(results.items[0].text, "not done after 2 s; writing /proc/sys/vm/max_map_count");
-        int fd = ASSERT_OK(open(fifo, O_RDONLY | O_CLOEXEC));   /* which lets the thread go on */
+        int fd = ASSERT_OK(open(fifo, O_RDONLY | O_CLOEXEC));   /* the thread continues */
         ASSERT_EQ(umount2(path, MNT_DETACH), 0);
         char written[8];
         while (read(fd, written, sizeof written) > 0)           /* until it has closed its end */
@@ -131,15 +131,15 @@ TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         close(fd);
 }
 
-/* One setting changes what another shows: net.ipv6.conf.all.* those of each interface. */
-TEST(settings_are_made_one_after_the_other) {
+/* One setting can change others: net.ipv6.conf.all.* changes those of each interface. */
+TEST(settings_are_written_one_after_the_other) {
         static const char first[] = "/proc/sys/vm/max_map_count", second[] = "/proc/sys/vm/swappiness";
         BOX(b);
         _cleanup_(root_freep) Root *host = NULL;
         _cleanup_(results_done) Results results = {};
         _cleanup_(diag_done) Diag diag = {};
         _free_ char *fifo = box_path(&b, "/fifo"), *file = box_path(&b, "/file");
-        /* The thread may look at both after this function. */
+        /* The thread may read both after this function returns. */
         static Action actions[] = {
                 { .id = (char *)"set-sysctl:vm.max_map_count", .type = ACTION_SET_SYSCTL,
                   .target = (char *)"vm.max_map_count", .with = (char *)"65531",
@@ -158,7 +158,7 @@ TEST(settings_are_made_one_after_the_other) {
                 return;
         }
         ASSERT_TRUE(apply_plan(host, &plan, &results, &diag) < 0);
-        int fd = ASSERT_OK(open(fifo, O_RDONLY | O_CLOEXEC));   /* which lets the thread go on */
+        int fd = ASSERT_OK(open(fifo, O_RDONLY | O_CLOEXEC));   /* the thread continues */
         ASSERT_EQ(umount2(first, MNT_DETACH), 0);
         ASSERT_EQ(umount2(second, MNT_DETACH), 0);
         close(fd);
