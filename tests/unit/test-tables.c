@@ -23,7 +23,7 @@ TEST(max_pods_of_known_types) {
         ASSERT_EQ(max_pods("z1d.xlarge"), 58);          /* last row */
 }
 
-TEST(eni_limits_of_unknown_types) {
+TEST(unknown_types_have_no_eni_limits) {
         static const char *const unknown[] = { "", "m5", "m5.", "m5.largest", "p6e-gb200.36xlarge", "p3.2xlarge", "zz9.large", "0", ".large", "c6.large", "m5.xlarge.",
                                                "a-name-that-is-far-longer-than-any-row.of-the-table" };
         for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
@@ -34,11 +34,11 @@ TEST(eni_limits_of_unknown_types) {
         }
 }
 
-TEST(network_cards_of_types) {
+TEST(network_cards_are_found_by_type) {
         ASSERT_EQ(network_cards_find("p5.48xlarge"), 32);
         ASSERT_EQ(network_cards_find("p6-b300.48xlarge"), 17);
         ASSERT_EQ(network_cards_find("g6.xlarge"), 1);
-        ASSERT_EQ(network_cards_find("m5.large"), 1);           /* of the table that has few figures */
+        ASSERT_EQ(network_cards_find("m5.large"), 1);           /* from the table of ENI limits */
         ASSERT_EQ(network_cards_find("c6in.32xlarge"), 2);
         ASSERT_EQ(network_cards_find("u7in-32tb.224xlarge"), 2);
         ASSERT_EQ(network_cards_find("zz9.large"), 0);
@@ -71,7 +71,7 @@ TEST(instance_types_are_sorted_and_found) {
         ASSERT_TRUE(!instance_type_find(NULL));
 }
 
-TEST(p5) {
+TEST(p5_48xlarge_has_its_known_numbers) {
         const InstanceType *t = instance_type_find("p5.48xlarge");
         ASSERT_EQ(t->vcpus, 192);
         ASSERT_EQ(t->memory_gib, 2048);
@@ -87,7 +87,7 @@ TEST(p5) {
         ASSERT_EQ(t->numa_nodes, 2);
 }
 
-TEST(p3) {
+TEST(p3_types_have_their_known_numbers) {
         const InstanceType *t = instance_type_find("p3.16xlarge");
         ASSERT_EQ(t->gpus, 8);
         ASSERT_EQ(*t->gpu_devices, 0x1db1);
@@ -98,7 +98,7 @@ TEST(p3) {
         ASSERT_EQ(instance_type_find("p3.8xlarge")->gpus, 4);
 }
 
-TEST(profiles_of_every_model) {
+TEST(each_gpu_model_has_its_mig_profiles) {
         static const struct { const char *gpu; size_t n; const char *largest; } models[] = {
                 { "b200", 7, "7g.180gb" }, { "b300", 7, "7g.269gb" }, { "gb200", 7, "7g.186gb" }, { "gb300", 7, "7g.278gb" }, { "rtx-pro-6000", 10, "4g.96gb+gfx" },
         };
@@ -110,8 +110,8 @@ TEST(profiles_of_every_model) {
         }
 }
 
-/* The rows of network cards say what those of types say. */
-TEST(network_cards_fit_their_types) {
+/* The rows of network cards agree with those of types. */
+TEST(network_cards_agree_with_the_table_of_types) {
         size_t n = 0, seen = 0;
         ASSERT_TRUE(!network_cards_of("g6.xlarge", &n) && n == 0);
         for (size_t i = 0; i < n_instance_types; i++) {
@@ -159,7 +159,7 @@ TEST(unknown_numbers_are_not_zero) {
         ASSERT_TRUE(!*instance_type_find("trn2.3xlarge")->arch);
 }
 
-TEST(partitions) {
+TEST(partitions_are_found_by_region) {
         ASSERT_STREQ(partition_find("us-west-2")->domain, "amazonaws.com");
         ASSERT_STREQ(partition_find("cn-northwest-1")->domain, "amazonaws.com.cn");
         ASSERT_STREQ(partition_find("us-gov-west-1")->domain, "amazonaws.com");

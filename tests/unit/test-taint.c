@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * mark-node: what went wrong → the file behind the one that people patch; with a kubelet that reads it: tests/boot/tainted.sh. */
+ * mark-node writes a taint into the file that systemd reads after the environment file that users patch.
+ * In tests/boot/tainted.sh kubelet reads it. */
 #include "apply/device.h"
 #include "apply/engine.h"
 #include "mounts.h"
@@ -11,7 +12,7 @@ typedef struct Turn {
         Box box;
         Action steps[2];
         Result results[2];
-        Task task, tasks[2], *after[2];         /* the first is the fabric's */
+        Task task, tasks[2], *after[2];         /* the first is await-fabric */
         Apply apply;
 } Turn;
 
@@ -58,13 +59,13 @@ static void assert_warns(const Turn *n, const char *code) {
         ASSERT_STREQ(n->box.work.warnings.items[0].code, code);
 }
 
-TEST(nothing_failed) {
+TEST(without_a_failure_there_is_no_taint_file) {
         TURN(n);
         ASSERT_STREQ(run(&n), "unchanged");
         ASSERT_TRUE(!is_there(&n.box, TAINT_FILE));
 }
 
-TEST(the_taint_comes_once_and_goes) {
+TEST(a_failure_taints_the_node_once_and_a_success_ends_that) {
         TURN(n);
         fails(&n, 0, CAUSE_FABRIC, 10);
         ASSERT_STREQ(run(&n), "done");
@@ -73,7 +74,7 @@ TEST(the_taint_comes_once_and_goes) {
         ASSERT_STREQ(json_string_value(json_object_get(n.box.work.found, "step")), "await-fabric:fabric");
         assert_warns(&n, "node-tainted");
         ASSERT_STREQ(run(&n), "unchanged");
-        ASSERT_TRUE(n.box.work.found);            /* by which the report knows that the node is tainted */
+        ASSERT_TRUE(n.box.work.found);            /* from it the report knows that the node is tainted */
         ASSERT_EQ(n.box.work.warnings.n, 0);
         n.results[0].outcome = OUTCOME_DONE;
         ASSERT_STREQ(run(&n), "done");
@@ -100,7 +101,7 @@ TEST(a_taint_of_an_earlier_boot_is_one_warning) {
         ASSERT_EQ(n.box.work.warnings.n, 0);
 }
 
-TEST(without_a_failure_there_is_no_request) {
+TEST(without_a_failure_the_api_server_gets_no_request) {
         TURN(n);
         ASSERT_STREQ(run(&n), "unchanged");
         ASSERT_EQ(register_check(&n.task), CHECK_DONE_ALREADY);
@@ -115,7 +116,7 @@ TEST(without_a_kubeconfig_kubelet_stays_down) {
         ASSERT_CONTAINS(n.box.work.text, "so the Node of this machine cannot be looked up: kubelet stays down");
 }
 
-TEST(the_first_failure_by_time_names_it) {
+TEST(the_taint_names_the_first_failure_in_time) {
         TURN(n);
         fails(&n, 0, CAUSE_EFA, 20);
         fails(&n, 1, CAUSE_FABRIC, 10);
@@ -124,8 +125,9 @@ TEST(the_first_failure_by_time_names_it) {
         ASSERT_STREQ(json_string_value(json_object_get(n.box.work.found, "step")), "check-efa:efa");
 }
 
-/* Of several flags kubelet takes the last, so ours repeats what counted before; the file has the mode of the one that it replaces. */
-TEST(arguments_and_taints_of_others_stay) {
+/* kubelet takes the last of several flags, so ours repeats the taints of the one before. The file has the
+ * mode of the environment file. */
+TEST(kubelet_arguments_and_taints_of_the_user_stay) {
         static const struct { const char *arguments, *want; } files[] = {
                 { "--v=2", "--v=2 " OURS "--register-with-taints=planned:NoSchedule,also=x:NoExecute,nodestrap/unhealthy=EFABRIC:NoSchedule" },
                 { "--register-with-taints=a:NoSchedule --register-with-taints=b:NoExecute",
@@ -178,7 +180,7 @@ static void assert_tells_to(const Turn *n, const char *change) {
         ASSERT_CONTAINS(n->box.work.warnings.items[0].text, change);
 }
 
-/* A Node that exists keeps the labels that it has registered with. */
+/* An existing Node keeps the labels from its registration. */
 TEST(a_node_of_another_clique_gets_a_warning) {
         TURN(n);
         n.box.action.node.clique = true;
@@ -212,7 +214,7 @@ TEST(a_node_without_the_label_gets_a_warning) {
         ASSERT_EQ(n.box.work.warnings.n, 0);
 }
 
-TEST(gpus_of_no_clique_or_of_several_have_none) {
+TEST(gpus_of_no_clique_or_of_several_get_no_label) {
         TURN(n);
         n.box.action.node.clique = true;
         fabric_finds(&n, NULL, 0);
@@ -222,23 +224,23 @@ TEST(gpus_of_no_clique_or_of_several_have_none) {
         fabric_finds(&n, NULL, 0);
         ASSERT_STREQ(run(&n), "done");
         ASSERT_TRUE(!is_there(&n.box, TAINT_FILE) && !n.box.work.found);
-        assert_warns(&n, "node-clique");        /* and no other: nothing was wrong before */
+        assert_warns(&n, "node-clique");        /* and no other warning: the node had no taint */
 }
 
 /* --daemon kubelet: no step has looked at the fabric */
-TEST(a_run_without_a_look_keeps_the_clique) {
+TEST(a_run_without_a_look_at_the_fabric_keeps_the_clique) {
         TURN(n);
         n.box.action.node.clique = true;
         ASSERT_STREQ(run(&n), "unchanged");
         ASSERT_TRUE(!is_there(&n.box, TAINT_FILE));
         put(&n.box, TAINT_FILE, "NODEADM_KUBELET_ARGS=--v=2 " LABEL ".1\n");
         put(&n.box, ENVIRONMENT, "NODEADM_KUBELET_ARGS=\"--v=3 --x=a\\ b\"\n");
-        ASSERT_STREQ(run(&n), "done");          /* its arguments were edited meanwhile */
+        ASSERT_STREQ(run(&n), "done");          /* the arguments of kubelet have changed */
         ASSERT_STREQ(json_string_value(json_object_get(n.box.work.found, "clique")), UUID ".1");
         ASSERT_STREQ(run(&n), "unchanged");
 }
 
-TEST(clique_and_taint_in_one_file) {
+TEST(one_file_has_the_clique_and_the_taint) {
         TURN(n);
         n.box.action.node.clique = true;
         fabric_finds(&n, UUID, 1);

@@ -27,7 +27,7 @@ static void check_refused(const char *toml, unsigned line, const char *why) {
         ASSERT_TRUE(value == (json_t *)1);
 }
 
-TEST(values) {
+TEST(each_kind_of_value_is_parsed) {
         static const struct { const char *toml, *json; } cases[] = {
                 { "", "{}" },
                 { "a = 1 # one\nb = -0x0", NULL },
@@ -53,7 +53,7 @@ TEST(values) {
                         check_refused(cases[i].toml, 2, "not well formed");
 }
 
-TEST(refusals) {
+TEST(invalid_toml_is_refused_with_line_and_reason) {
         static const struct { const char *toml; unsigned line; const char *why; } cases[] = {
                 { "\na=nan", 2, "NaN and infinity" }, { "a=-inf", 1, "NaN and infinity" },
                 { "a=1979-05-27", 1, "dates and times" }, { "a=07:32:00", 1, "dates and times" },
@@ -94,8 +94,8 @@ static char *repeated(const char *before, const char *middle, size_t n, const ch
         return text_take(&t);
 }
 
-/* Each form of nesting ends at the limit, whatever its depth, and never on the stack. */
-TEST(depth) {
+/* Each form of nesting ends at the limit, and no depth overflows the stack. */
+TEST(nesting_deeper_than_100_is_refused) {
         static const struct { const char *before, *middle; size_t most; const char *after; } forms[] = {
                 { "a=", "[", 99, "" }, { "a=", "{a=", 99, "" }, { "", "a.", 99, "a=1" }, { "[", "a.", 98, "a]" },
                 { "[[", "a.", 97, "a]]" },
@@ -116,8 +116,8 @@ TEST(depth) {
         }
 }
 
-/* The size is what counts: no byte behind it is read, and a NUL inside is text like any other. */
-TEST(size) {
+/* The parser reads no byte after the size, and a NUL does not end the text. */
+TEST(only_bytes_within_the_size_are_parsed) {
         json_auto_t *value = NULL;
         const char *why;
         unsigned line;
@@ -139,7 +139,7 @@ static void check_written(const char *json, const char *toml) {
 }
 
 /* As go-toml v2 writes maps. */
-TEST(format) {
+TEST(values_are_written_as_go_toml_writes_them) {
         check_written("{}", "");
         check_written("{\"t\":{\"x\":1},\"s\":2,\"u\":{}}", "s = 2\n\n[t]\nx = 1\n\n[u]\n");
         check_written("{\"b\":1,\"a\":2,\"a-\":3,\"B\":4,\"a b\":5}", "B = 4\na = 2\n'a b' = 5\na- = 3\nb = 1\n");
@@ -160,7 +160,7 @@ TEST(format) {
         check_written("[]", NULL);
 }
 
-TEST(format_depth) {
+TEST(a_value_deeper_than_the_limit_is_not_written) {
         json_auto_t *fits = json_integer(1), *over;
         for (unsigned i = 0; i < DOC_MAX_DEPTH; i++)
                 fits = json_pack("{s:o}", "a", fits);
@@ -176,7 +176,7 @@ TEST(format_depth) {
         ASSERT_ERROR(toml_format(over, &none), EINVAL);
 }
 
-TEST(merge) {
+TEST(a_deep_merge_joins_maps_and_replaces_other_values) {
         json_auto_t *into = json_loads("{\"a\":{\"x\":1,\"y\":[1,2]},\"b\":{\"z\":1},\"c\":3}", 0, NULL);
         json_auto_t *from = json_loads("{\"a\":{\"y\":[3],\"n\":{\"m\":1}},\"b\":false,\"c\":{\"d\":0},\"e\":null}", 0, NULL);
         json_auto_t *want = json_loads("{\"a\":{\"x\":1,\"y\":[3],\"n\":{\"m\":1}},\"b\":false,\"c\":{\"d\":0},\"e\":null}", 0, NULL);

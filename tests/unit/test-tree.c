@@ -77,7 +77,7 @@ TEST(list_is_sorted_and_leaves_the_descriptor_as_it_was) {
         }
 }
 
-TEST(removes_what_is_there_and_follows_no_link) {
+TEST(remove_deletes_a_tree_and_follows_no_link) {
         PAIR(p);
         put(&p, "/b/kept", "x");
         put(&p, "/a/tree/deep/deeper/file", "x");
@@ -91,7 +91,7 @@ TEST(removes_what_is_there_and_follows_no_link) {
         ASSERT_TRUE(!p.where);
 }
 
-TEST(merge_takes_a_free_name_as_it_is) {
+TEST(merge_moves_a_tree_to_a_free_name) {
         PAIR(p);
         put(&p, "/a/x/tree/file", "new");
         ASSERT_OK(tree_merge(p.a, "x/tree", p.b, "other", &p.where));
@@ -99,7 +99,7 @@ TEST(merge_takes_a_free_name_as_it_is) {
         assert_entries(&p, "/a/x", "");
 }
 
-TEST(merge_the_new_file_wins_and_the_rest_of_the_old_tree_stays) {
+TEST(merge_replaces_old_files_and_keeps_the_rest_of_the_old_tree) {
         PAIR(p);
         put(&p, "/b/tree/old", "old");
         put(&p, "/b/tree/both", "old");
@@ -122,7 +122,7 @@ TEST(merge_the_new_file_wins_and_the_rest_of_the_old_tree_stays) {
         ASSERT_EQ(st.st_mode & 07777, 0700);
 }
 
-TEST(merge_never_removes_a_tree_for_a_file_nor_a_file_for_a_tree) {
+TEST(merge_renames_an_old_entry_of_another_type) {
         PAIR(p);
         for (int i = 0; i < 2; i++) {
                 put(&p, "/b/one/content", "precious");
@@ -160,7 +160,7 @@ TEST(entries_that_were_copied_are_removed) {
         assert_file(&p, "/b/in/file", "same");
 }
 
-TEST(a_copy_has_it_all_or_not) {
+TEST(a_copy_with_a_missing_or_different_entry_is_an_error) {
         PAIR(p);
         ASSERT_OK(tree_check_copied(p.a, p.b, &p.where));
         put(&p, "/a/in/file", "same");
@@ -221,8 +221,8 @@ TEST(an_entry_of_another_type_in_the_copy_is_kept) {
         assert_kept(&p, "/a/dir/file", "dir");
 }
 
-/* Seconds are all that an ext4 with small inodes has; xfs without bigtime ends in 2038. */
-TEST(times_that_the_other_file_system_cannot_hold_are_the_same) {
+/* ext4 with small inodes has only whole seconds, and xfs without bigtime ends in 2038. */
+TEST(times_that_the_other_file_system_cannot_hold_are_equal) {
         PAIR(p);
         put(&p, "/a/coarse", "x");
         put(&p, "/b/coarse", "x");

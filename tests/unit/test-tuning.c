@@ -70,7 +70,7 @@ static const struct { const char *name, *path, *right, *wrong, *says; } rows[] =
         { "CPU idle states", CPU "/cpu0/cpuidle/state3/latency", "10", "11", NULL },
 };
 
-TEST(each_row_has_a_value_that_is_wrong) {
+TEST(each_wrong_setting_is_a_fault) {
         BOX(b, "tuning-wrong");
         (void)fault(&b, "");
         ASSERT_EQ(b.tuning.n_faults, 6);
@@ -114,7 +114,7 @@ TEST(missing_files_give_no_verdict) {
 }
 
 /* As many CPUs as Grace has, of which other programs have changed two. */
-TEST(all_cpus_are_looked_at) {
+TEST(all_cpus_are_checked) {
         BOX(b, "tuning-right");
         for (size_t i = 0; i < 144; i++) {
                 _free_ char *governor = xasprintf(CPU "/cpufreq/policy%zu/scaling_governor", i), *disable = xasprintf(CPU "/cpu%zu/cpuidle/state3/disable", i);
@@ -125,25 +125,25 @@ TEST(all_cpus_are_looked_at) {
                      "the CPU governor is ondemand and not performance, on 1 of 144 cpufreq policies (spec.instance.tuning: gpu)");
         ASSERT_TRUE(strstr(fault(&b, "CPU idle states") ?: "", "more than 10, on 2 of 144 CPUs (spec.instance.tuning: gpu"));
         ASSERT_EQ(b.tuning.n_faults, 2);
-        put(&b, CPU "/online", "0-77,79-143\n");        /* what is off does nothing */
+        put(&b, CPU "/online", "0-77,79-143\n");        /* an offline CPU does not count */
         ASSERT_TRUE(strstr(fault(&b, "CPU idle states") ?: "", "on 1 of 143 CPUs"));
         put(&b, CPU "/online", "0-77,79-142\n");
         ASSERT_TRUE(!fault(&b, "CPU idle states"));
-        /* a state that is slower than another counts, wherever it is on */
+        /* the slowest state that is on counts, on any CPU */
         put(&b, CPU "/cpu0/cpuidle/state2/latency", "133\n");
-        ASSERT_TRUE(strstr(fault(&b, "CPU idle states") ?: "", "CPU idle state C1E takes 133 us to leave, more than 10 (")); /* of the two that have it */
+        ASSERT_TRUE(strstr(fault(&b, "CPU idle states") ?: "", "CPU idle state C1E takes 133 us to leave, more than 10 (")); /* both CPUs */
         put(&b, CPU "/cpu5/cpuidle/state3/disable", "0\n");
         ASSERT_TRUE(strstr(fault(&b, "CPU idle states") ?: "", "CPU idle state C6 takes 290 us to leave, more than 10, on 1 of 142 CPUs"));
 }
 
-/* Pages of 4 KiB make huge ones of 2 MiB, and the sources disagree about those. */
-TEST(huge_pages_of_a_small_kernel_are_not_judged) {
+/* With pages of 4 KiB, huge pages have 2 MiB, and the sources disagree about those. */
+TEST(huge_pages_of_2_mib_are_not_a_fault) {
         BOX(b, "tuning-wrong");
         put(&b, THP "hpage_pmd_size", "2097152\n");
         ASSERT_TRUE(!fault(&b, "transparent_hugepage"));
 }
 
-TEST(a_unit_of_the_image_is_named) {
+TEST(an_enabled_unit_that_tunes_cpus_is_named) {
         static const char *const owners[] = { "tuned", "cpupower", "cpufrequtils", "power-profiles-daemon", "ondemand" };
         for (size_t i = 0; i < ARRAY_SIZE(owners); i++) {
                 BOX(b, NULL);
@@ -161,7 +161,7 @@ TEST(a_unit_of_the_image_is_named) {
 }
 
 /* awslabs/amazon-eks-ami#2468: the drop-in that a user tried, and the edit that was recommended. */
-TEST(files_of_networkd_without_effect) {
+TEST(files_of_networkd_without_effect_are_found) {
         static const struct { const char *path, *text, *says; } files[] = {
                 { "/usr/lib/systemd/network/80-ec2.network.d/99-mtu.conf", "[Link]\nMTUBytes=1500\n", "99-mtu.conf has no effect" },
                 { "/etc/systemd/network/80-ec2.network.d/a.conf", "[Link]\nMTUBytes=9001\n", "70-NAME.network.d" },
@@ -196,7 +196,7 @@ static const char *run(const Box *b, const char *with, bool lenient, char **ret_
 #define GPU    "performance, idle states up to 10 us"
 #define BEFORE "as before"
 
-TEST(sets_all_cpus_and_takes_it_back) {
+TEST(all_cpus_are_set_and_restored) {
         BOX(b, "tuning-wrong");
         ASSERT_STREQ(run(&b, GPU, true, NULL), "done");
         for (size_t i = 0; i < 2; i++) {
@@ -218,7 +218,7 @@ TEST(sets_all_cpus_and_takes_it_back) {
         ASSERT_STREQ(run(&b, BEFORE, true, NULL), "unchanged");
 }
 
-TEST(only_what_differs_is_set) {
+TEST(only_settings_that_differ_are_set_and_recorded) {
         BOX(b, "tuning-right");
         put(&b, CPU "/cpufreq/policy1/scaling_governor", "powersave\n");
         put(&b, CPU "/cpu1/cpuidle/state3/disable", "0\n");
@@ -235,7 +235,7 @@ TEST(only_what_differs_is_set) {
         assert_line(&b, CPU "/cpu1/cpuidle/state3/disable", "0");
 }
 
-TEST(a_machine_without_either_needs_nothing) {
+TEST(a_machine_without_governors_and_idle_states_needs_nothing) {
         BOX(b, NULL);
         ASSERT_STREQ(run(&b, GPU, true, NULL), "unchanged");
         ASSERT_EQ(root_exists(b.root, TUNING_FILE), 0);
