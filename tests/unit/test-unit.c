@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fate of a job after its waiter has gone. A child of the test speaks for systemd at
- * its private socket: it answers when the test wants it to, and reports each request. (A real systemd:
- * tests/check/units.sh.) */
+ * A job of systemd after the run that waited for it has ended. A child of the test plays systemd at the
+ * private socket: it answers when the test wants it to, and reports each request. tests/check/units.sh has
+ * a real systemd. */
 #include "apply/units/unit.h"
 #include "mounts.h"
 
@@ -21,8 +21,8 @@ typedef enum Manners {
         STOPS_US_AND_HANGS_UP,
         STOPS_US_AND_IS_SILENT, /* until we hang up */
         ANSWERS,                /* and its job does not end */
-        IS_LATE,                /* answers a question about another unit */
-        STOPS_CONTAINERD,       /* for a restart that does not end, and its own job is over */
+        IS_LATE,                /* answers only after a question about another unit */
+        STOPS_CONTAINERD,       /* for a restart that hangs, and cancels the job of the run */
 } Manners;
 
 typedef struct Manager {
@@ -33,7 +33,8 @@ typedef struct Manager {
         sd_bus_message *late;
 } Manager;
 
-/* A run whose time is over hangs up, which may be in the middle of this; the calls that it got show how far it came. */
+/* A run hangs up at its deadline, maybe in the middle of this. The calls that came before show how far it
+ * got. */
 static void must(int r) {
         if (r < 0)
                 _exit(r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN ? 0 : 1);
@@ -45,7 +46,7 @@ static void stop_containerd(const Manager *m) {
         must(sd_bus_emit_signal(m->bus, MANAGER_PATH, MANAGER, "JobRemoved", "uoss", 7, JOB, "a.service", "canceled"));
 }
 
-/* A client that does not want it may have hung up already. */
+/* The client may have hung up already. */
 static void answer_with_job(sd_bus_message *call) {
         (void)!sd_bus_reply_method_return(call, "o", JOB);
 }
@@ -105,7 +106,7 @@ static void asked(Manager *m, sd_bus_message *call) {
         }
 }
 
-/* One connection, until it is closed. */
+/* Serves one connection until it is closed. */
 _noreturn_ static void manage(Manager *m, int listener) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r = fd;
         alarm(60);
@@ -139,13 +140,13 @@ static void run_done(Run *r) {
         umount2("/run", MNT_DETACH);
 }
 
-/* systemd is the host's, whose /run is ours here. */
+/* The root is that of the host, but /run belongs to the test. */
 static void run_init(Run *r) {
         *r = (Run){ .plan = xcalloc(1, sizeof(Plan)) };
         ASSERT_EQ(mount("test", "/run", "tmpfs", 0, "mode=0755"), 0);
         ASSERT_OK(root_new("/", &r->root));
         ASSERT_OK(root_make_dirs(r->root, "/run/systemd", 0755));
-        alarm(120);                     /* a run that waits for what never comes ends */
+        alarm(120);                     /* ends a run that hangs */
 }
 #define RUN(name) _cleanup_(run_done) Run name; run_init(&name)
 
@@ -165,7 +166,7 @@ static int listen_as_systemd(void) {
         return fd;
 }
 
-/* The requests to systemd, but for those of the state of units, go into told. */
+/* told gets the requests to systemd, except those for the state of units. */
 static int apply(Run *r, Manners manners, const char *active) {
         char told[4096] = "";
         size_t n = 0;
@@ -191,7 +192,7 @@ static int apply(Run *r, Manners manners, const char *active) {
         return result;
 }
 
-/* The run of one action, which ends by the signal. */
+/* The run of one action, which the signal ends. */
 static void assert_stopped(ActionType type, Manners manners, const char *active, const char *told) {
         RUN(r);
         add(&r, type, "a.service")->storage.state = STEP_MAKE;
@@ -200,33 +201,33 @@ static void assert_stopped(ActionType type, Manners manners, const char *active,
         ASSERT_STREQ(r.told, told);
 }
 
-TEST(a_signal_before_the_answer_withdraws_the_job) {
+TEST(a_signal_before_the_answer_cancels_the_job_of_a_start) {
         assert_stopped(ACTION_START_UNIT, STOPS_US, "inactive", "StartUnit a.service\nCancel " JOB "\n");
 }
 
-TEST(the_job_of_a_stop_is_withdrawn) {
+TEST(a_signal_cancels_the_job_of_a_stop) {
         assert_stopped(ACTION_MASK_UNIT, STOPS_US, "active", "StopUnit a.service\nCancel " JOB "\n");
 }
 
-/* In its middle the unit, which ran before, is down. */
-TEST(the_job_of_a_restart_is_not_withdrawn) {
+/* In the middle of a restart the unit is down, although it ran before. */
+TEST(a_signal_does_not_cancel_the_job_of_a_restart) {
         assert_stopped(ACTION_RESTART_UNIT, STOPS_US, "active", "RestartUnit a.service\n");
 }
 
-TEST(a_refusal_leaves_nothing_to_withdraw) {
+TEST(a_job_that_systemd_refused_is_not_canceled) {
         assert_stopped(ACTION_START_UNIT, STOPS_US_AND_REFUSES, "inactive", "StartUnit a.service\n");
 }
 
-TEST(a_connection_that_is_lost_then_is_not_made_again) {
+TEST(after_a_signal_a_lost_connection_is_not_made_again) {
         assert_stopped(ACTION_START_UNIT, STOPS_US_AND_HANGS_UP, "inactive", "StartUnit a.service\n");
 }
 
-TEST(an_answer_that_never_comes_is_not_waited_for_for_ever) {
+TEST(after_a_signal_the_wait_for_an_answer_ends) {
         assert_stopped(ACTION_START_UNIT, STOPS_US_AND_IS_SILENT, "inactive", "StartUnit a.service\n");
 }
 
-/* When the time of the first unit is over, the run asks about the other unit, which runs already. */
-TEST(a_job_that_systemd_reports_after_the_deadline_is_withdrawn) {
+/* After the deadline of the first unit, the run asks about the other one, which runs already. */
+TEST(a_job_that_systemd_reports_after_the_deadline_is_canceled) {
         RUN(r);
         add(&r, ACTION_START_UNIT, "a.service");
         add(&r, ACTION_START_UNIT, "b.service");
@@ -240,7 +241,7 @@ TEST(a_job_that_systemd_reports_after_the_deadline_is_withdrawn) {
         ASSERT_STREQ(r.told, "StartUnit a.service\nCancel " JOB "\n");
 }
 
-/* After the time of the job, a question finds its blocker. */
+/* After the deadline of the job, the run asks systemd which job blocks it. */
 static bool job_is_withdrawn(ActionType type, const char *active) {
         RUN(r);
         add(&r, type, "a.service");
@@ -252,13 +253,14 @@ static bool job_is_withdrawn(ActionType type, const char *active) {
         return strstr(r.told, "Cancel " JOB);
 }
 
-TEST(a_job_that_systemd_reported_is_withdrawn) {
+TEST(a_deadline_cancels_the_job_of_a_start_but_not_of_a_restart) {
         ASSERT_TRUE(job_is_withdrawn(ACTION_START_UNIT, "inactive"));
         ASSERT_TRUE(!job_is_withdrawn(ACTION_RESTART_UNIT, "active"));
 }
 
-/* The connection is lost for longer than another is waited for: the task ends within its own check, which goes on for a moment. */
-TEST(a_unit_that_begins_when_systemd_has_gone_for_good) {
+/* The connection is lost for longer than the run waits for a new one. So the task ends within its own check,
+ * which then goes on. */
+TEST(a_unit_fails_if_the_connection_to_systemd_stays_lost) {
         Action action = { .id = (char *)"start-unit:a.service", .type = ACTION_START_UNIT, .target = (char *)"a.service" };
         const Plan plan = { .actions = &action, .n = 1 };
         Results results = {};
@@ -281,7 +283,7 @@ TEST(a_unit_that_begins_when_systemd_has_gone_for_good) {
 
 /* ---- does containerd serve CRI? ---- */
 
-/* A process in its place takes the question and gives the answer byte by byte. */
+/* A process in place of containerd reads the request and sends the answer byte by byte. */
 static pid_t answer_as_containerd(const char *answer, size_t n, const char *later, size_t n_later) {
         static const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/cri.sock" };
         char question[129] = "";
@@ -310,7 +312,7 @@ static pid_t answer_as_containerd(const char *answer, size_t n, const char *late
         _exit(0);
 }
 
-/* containerd runs with all that it reads. */
+/* containerd is active, so the run only asks it. */
 static const Result *ask_containerd(Run *r, const char *answer, size_t n, const char *later, size_t n_later) {
         int status = 0;
         add(r, ACTION_START_UNIT, "containerd.service")->with = xstrdup("/run/cri.sock");
@@ -330,13 +332,13 @@ static const Result *ask_containerd(Run *r, const char *answer, size_t n, const 
 #define STATUS(n) "\0\0\x11\1\5\0\0\0\1" "\x88\x40\x0b" "grpc-status\2" n
 #define SERVES    SETTINGS HEADERS "\0\0\7\0\0\0\0\0\1" "\0\0\0\0\2\n\0" ENDS_WITH
 
-TEST(a_containerd_that_serves_cri) {
+TEST(containerd_is_ready_if_it_serves_cri) {
         RUN(r);
         ASSERT_STREQ(outcome_to_string(ASK(r, SERVES)->outcome), "unchanged");
 }
 
 /* containerd recovers its sandboxes, or was just started again. */
-TEST(one_that_serves_later) {
+TEST(containerd_is_ready_if_it_serves_cri_at_the_second_request) {
         RUN(recovers);
         ASSERT_STREQ(outcome_to_string(ASK_TWICE(recovers, SETTINGS STATUS("14"), SERVES)->outcome), "unchanged");
         RUN(resets);
@@ -354,24 +356,24 @@ static void assert_refused(const char *answer, size_t n, const char *text) {
         ASSERT_CONTAINS(result->text, text);
 }
 
-TEST(one_that_does_not) {
+TEST(containerd_without_cri_is_an_error) {
         static const char without[] = SETTINGS STATUS("12");
         assert_refused(without, sizeof without - 1, "containerd.service runs without CRI, which kubelet needs, and its log does not say why: look for disabled_plugins; ");
 }
 
-TEST(one_that_answers_with_something_else_and_ends) {
+TEST(containerd_that_ends_without_an_answer_about_cri_is_an_error) {
         static char settings[600];
         for (size_t i = 0; i + 9 <= sizeof settings; i += 9)
                 settings[i + 3] = 4;
         assert_refused(settings, sizeof settings, "does not answer kubelet at /run/cri.sock: Connection refused; correct the address");
 }
 
-TEST(one_that_does_not_listen) {
+TEST(containerd_without_a_socket_is_an_error) {
         assert_refused(NULL, 0, "does not answer kubelet at /run/cri.sock: No such file or directory; ");
 }
 
-/* The run would last until then. */
-TEST(one_whose_restart_by_a_script_hangs) {
+/* Without a deadline the run would wait for the restart. */
+TEST(the_wait_for_a_restart_of_containerd_ends_at_the_deadline) {
         RUN(r);
         int status;
         Action *a = add(&r, ACTION_START_UNIT, "containerd.service");

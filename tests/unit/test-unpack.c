@@ -46,7 +46,7 @@ static void assert_refused(const void *data, size_t size, int error, const char 
         ASSERT_CONTAINS(message, part_of_message);
 }
 
-TEST(e1_nothing_to_undo) {
+TEST(e1_plain_text_stays) {
         assert_unpacks("", 0, "");
         assert_unpacks("kind: x\n", 8, "kind: x\n");
         assert_unpacks("YTog Yg==", 9, "YTog Yg==");    /* a blank is not a line end */
@@ -55,19 +55,19 @@ TEST(e1_nothing_to_undo) {
         assert_unpacks("\x1f", 1, "\x1f");
 }
 
-TEST(e1_base64) {
+TEST(e1_base64_is_decoded) {
         assert_unpacks("YTogYg==", 8, "a: b");
         assert_unpacks("YTo\ngY\r\ng==\n\n", 13, "a: b");
         assert_unpacks("YTogYmM=", 8, "a: bc");
 }
 
-TEST(e1_gzip) {
+TEST(e1_gzip_is_decompressed) {
         size_t size;
         _free_ char *data = gzip("a: b\n", 5, &size);
         assert_unpacks(data, size, "a: b\n");
 }
 
-TEST(e1_base64_around_gzip) {
+TEST(e1_base64_around_gzip_is_unpacked) {
         size_t size;
         _free_ char *data = gzip("a: b\n", 5, &size), *text = base64_encode(data, size);
         assert_unpacks(text, strlen(text), "a: b\n");
@@ -79,7 +79,7 @@ TEST(e1_base64_inside_gzip_stays) {
         assert_unpacks(data, size, "YTogYg==");
 }
 
-TEST(e3_members) {
+TEST(e3_gzip_members_are_joined) {
         size_t n, m;
         _free_ char *one = gzip("a: ", 3, &n), *two = gzip("b\n", 2, &m), *both = xcalloc(n + m, 1);
         memcpy(both, one, n);
@@ -87,14 +87,14 @@ TEST(e3_members) {
         assert_unpacks(both, n + m, "a: b\n");
 }
 
-TEST(e3_truncated) {
+TEST(e3_truncated_gzip_is_refused) {
         size_t size;
         _free_ char *data = gzip("a: b\n", 5, &size);
         for (size_t n = 2; n < size; n++)
                 assert_refused(data, n, EBADMSG, "gzip");
 }
 
-TEST(e3_trailing_bytes) {
+TEST(e3_bytes_after_gzip_are_refused) {
         size_t size;
         _free_ char *data = gzip("a: b\n", 5, &size), *longer = xcalloc(size + 2, 1);
         memcpy(longer, data, size);
@@ -106,7 +106,7 @@ TEST(e3_trailing_bytes) {
         assert_refused(longer, size + 2, EBADMSG, "gzip");
 }
 
-TEST(e3_damaged) {
+TEST(e3_damaged_gzip_is_refused) {
         size_t size;
         _free_ char *data = gzip("a: b\n", 5, &size);
         data[size - 6] ^= 1;            /* in the checksum */
@@ -125,7 +125,7 @@ TEST(e4_second_layers_stay) {
         ASSERT_EQ(memcmp(b.data, data, n), 0);
 }
 
-TEST(l3_bytes) {
+TEST(l3_data_over_1_mib_is_refused) {
         _free_ char *data = xcalloc(DOC_MAX_BYTES + 1, 1), *most = NULL, *more = NULL;
         _cleanup_(diag_done) Diag diag = {};
         size_t n, m;
@@ -141,7 +141,7 @@ TEST(l3_bytes) {
         assert_refused(data, DOC_MAX_BYTES + 1, E2BIG, "limit");
 }
 
-TEST(l3_bomb) {
+TEST(l3_a_gzip_bomb_is_refused) {
         size_t size = 64 << 20, n, m;
         _free_ char *zeros = xcalloc(size, 1), *bomb = gzip(zeros, size, &n), *small = gzip("a: b\n", 5, &m);
         _free_ char *members = xcalloc(n + m, 1);
@@ -151,7 +151,7 @@ TEST(l3_bomb) {
         assert_refused(members, n + m, E2BIG, "limit");
 }
 
-TEST(a_part_is_named) {
+TEST(the_message_names_the_part_of_user_data) {
         _cleanup_(blob_done) Blob b = blob_new("\x1f\x8b", 2);
         _cleanup_(diag_done) Diag diag = {};
         _free_ char *message = NULL;
@@ -163,7 +163,7 @@ TEST(a_part_is_named) {
         ASSERT_EQ(diag_first_error(&diag)->cause, CAUSE_SYNTAX);
 }
 
-TEST(base64_both_ways) {
+TEST(base64_is_decoded_to_the_same_bytes) {
         unsigned char bytes[256];
         for (size_t i = 0; i < sizeof bytes; i++)
                 bytes[i] = (unsigned char)(i * 7);
@@ -178,14 +178,14 @@ TEST(base64_both_ways) {
         }
 }
 
-TEST(base64_known_texts) {
+TEST(base64_of_known_texts_is_right) {
         _free_ char *a = base64_encode("f", 1), *b = base64_encode("fo", 2), *c = base64_encode("foobar", 6);
         ASSERT_STREQ(a, "Zg==");
         ASSERT_STREQ(b, "Zm8=");
         ASSERT_STREQ(c, "Zm9vYmFy");
 }
 
-TEST(base64_refused) {
+TEST(invalid_base64_is_refused) {
         static const char *const bad[] = { "Z", "Zg", "Zg=", "Zg===", "=Zg=", "Z===", "====", "Zg==Zg==", "Z g=", "Zm8=Z", "Zm-_", "Zg==\n", "Zg=\n=" };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 char *out = NULL;
@@ -195,7 +195,7 @@ TEST(base64_refused) {
         }
 }
 
-TEST(base64_line_ends_are_skipped_only_when_told) {
+TEST(base64_line_ends_are_skipped_only_if_allowed) {
         _free_ char *out = NULL;
         size_t size;
         ASSERT_OK(base64_decode("Zm9v\r\nYmFy\n", 11, true, &out, &size));

@@ -126,7 +126,7 @@ static const Action *planned(Machine *m, const char *id) {
 #define MACHINE(m) _cleanup_(machine_donep) Machine *m = machine_new()
 #define WANTED(m, target) MACHINE(m); want(m, "/dev/sdb", "xvdb", target, "")
 
-TEST(a_blank_volume) {
+TEST(a_blank_volume_gets_a_file_system_a_mount_and_a_bind) {
         WANTED(m, "/var/lib/containerd");
         ASSERT_PLANNED(m);
         ASSERT_STATE(m, "make-filesystem:" XVDB, "make");
@@ -145,7 +145,7 @@ TEST(a_blank_volume) {
         ASSERT_TRUE(!plan_find(m->s.plan, "stop-unit:kubelet.service"));
 }
 
-TEST(the_name_of_the_plan_says_nothing_of_the_disk) {
+TEST(the_plan_id_does_not_depend_on_the_disk) {
         WANTED(m, "/var/lib/kubelet");
         ASSERT_PLANNED(m);
         _free_ char *first = xstrdup(m->s.plan->id);
@@ -181,7 +181,7 @@ TEST(an_existing_file_system_is_kept) {
         ASSERT_STATE(m, "make-filesystem:" XVDB, "remake");
 }
 
-TEST(several_targets_of_one) {
+TEST(one_volume_can_have_several_targets) {
         MACHINE(m);
         want(m, "vol-0b", "vol-0b", "/data", "data");
         strv_add(&m->volumes[0].targets, "/var/lib/kubelet");
@@ -214,7 +214,7 @@ TEST(two_daemons_keep_their_data_on_a_volume) {
         ASSERT_TRUE(strv_contains(planned(m, "stop-unit:containerd.service")->after, "stop-unit:kubelet.service"));
 }
 
-TEST(a_volume_where_a_daemon_no_longer_keeps_its_data) {
+TEST(a_target_where_a_daemon_no_longer_keeps_its_data_is_a_warning) {
         WANTED(m, "/var/lib/containerd");
         m->s.config.containerd.config = sample_json(&m->s, "{'root':'/opt/lab/containerd'}");
         ASSERT_PLANNED(m);
@@ -260,26 +260,26 @@ TEST(daemons_stop_after_both_mounts) {
         ASSERT_TRUE(strv_contains(stop->after, "mount:" XVDB) && strv_contains(stop->after, "mount:/mnt/k8s-disks/0"));
 }
 
-TEST(not_there) {
+TEST(a_volume_that_is_not_attached_is_an_error) {
         MACHINE(m);
         want(m, "/dev/xvdf", "xvdf", "/data", "");
         ASSERT_REFUSED(m, "EVOLUME: spec.instance.storage.volumes[0]: the volume /dev/xvdf is not attached, or has another name; EBS volumes here: "
                           "nvme0n1 (vol0a, 100 GB) called xvda with the root file system, nvme1n1 (vol0b, 100 GB) called xvdb, nvme2n1");
 }
 
-TEST(two_of_a_name) {
+TEST(a_name_of_two_disks_is_an_error) {
         WANTED(m, "/data");
         m->disks[2].names = m->names[1];
         ASSERT_REFUSED(m, "/dev/sdb matches two disks, nvme1n1 (vol0b, 100 GB) and nvme2n1 (vol0c, 100 GB)");
 }
 
-TEST(two_entries_for_one) {
+TEST(two_entries_for_one_volume_are_an_error) {
         WANTED(m, "/data");
         want(m, "vol-0b", "vol-0b", "/opt/models", "");
         ASSERT_REFUSED(m, "volumes[1]: /dev/sdb and vol-0b are the same volume, nvme1n1");
 }
 
-TEST(the_root_disk) {
+TEST(the_root_disk_as_a_volume_is_an_error) {
         MACHINE(m);
         want(m, "/dev/xvda", "xvda", "/data", "");
         ASSERT_REFUSED(m, "EDISKUSED: spec.instance.storage.volumes[0]: the volume /dev/xvda, nvme0n1 (vol0a, 100 GB), is the root disk");
@@ -306,14 +306,14 @@ TEST(foreign_data_is_refused) {
         ASSERT_REFUSED(m, "has partitions (nvme1n1p1), but nodestrap mounts only whole volumes");
 }
 
-TEST(mounted_elsewhere) {
+TEST(a_volume_that_is_mounted_elsewhere_is_an_error) {
         WANTED(m, "/data");
         set_content(&m->disks[1], "xfs", NULL);
         add_mount(m, "/home/x", "259:1", "/");
         ASSERT_REFUSED(m, "is mounted at /home/x");
 }
 
-TEST(places_that_are_taken) {
+TEST(a_target_that_cannot_be_a_mount_point_is_an_error) {
         WANTED(m, "/data");
         add_mount(m, "/data", "0:99", "/");
         ASSERT_REFUSED(m, "/data is a mount point already (xfs of /dev/x), but the volume /dev/sdb belongs there: remove");
@@ -332,12 +332,12 @@ TEST(places_that_are_taken) {
         directory(m, XVDB)->foreign = NULL;
         directory(m, "/data")->foreign = (char *)"/data belongs to user 7";
         ASSERT_REFUSED(m, "/data belongs to user 7");
-        directory(m, "/data")->foreign_itself = true;           /* what is moved there is the user's own */
+        directory(m, "/data")->foreign_itself = true;           /* the data that moves belongs to that user */
         ASSERT_OK(machine_plan(m));
         directory(m, "/data")->foreign = NULL;
 }
 
-TEST(targets_among_the_instance_stores) {
+TEST(a_target_within_the_directories_of_instance_stores_is_an_error) {
         WANTED(m, "/var/lib/kubelet/pods");
         add_directory(m, "/var/lib/kubelet/pods", (Directory){ .empty = true });
         ASSERT_PLANNED(m);
@@ -355,7 +355,7 @@ TEST(targets_among_the_instance_stores) {
         ASSERT_REFUSED(m, "lies in /mnt/k8s-volumes");
 }
 
-TEST(instance_stores_among_the_volumes) {
+TEST(instance_stores_within_the_directory_of_volumes_are_an_error) {
         WANTED(m, "/data");
         m->s.config.instance.storage.strategy = STORAGE_RAID0;
         m->s.config.instance.storage.mount_path = (char *)"/mnt/k8s-volumes/stores";
@@ -366,7 +366,7 @@ TEST(instance_stores_among_the_volumes) {
         ASSERT_PLANNED(m);
 }
 
-TEST(bound_without_its_place) {
+TEST(a_volume_unmounted_from_its_own_directory_is_an_error) {
         MACHINE(m);
         want(m, "/dev/sdb", "xvdb", "/data", "data");
         strv_add(&m->volumes[0].targets, "/opt/models");
@@ -381,7 +381,7 @@ TEST(bound_without_its_place) {
         ASSERT_PLANNED(m);
 }
 
-TEST(a_kernels_name) {
+TEST(a_kernel_name_as_device_is_a_warning) {
         MACHINE(m);
         want(m, "/dev/nvme1n1", "nvme1n1", "/data", "");
         add_directory(m, "/mnt/k8s-volumes/nvme1n1", (Directory){ .empty = true });
@@ -394,15 +394,15 @@ TEST(a_kernels_name) {
                              "now it is vol-0b, xvdb: name that as device");
 }
 
-TEST(too_small) {
+TEST(a_volume_that_is_too_small_for_the_data_is_an_error) {
         WANTED(m, "/data");
         *directory(m, "/data") = (Directory){ .path = (char *)"/data", .kind = DIRECTORY_THERE, .bytes = 200 * GB };
         ASSERT_REFUSED(m, "200 GB must move to the volume /dev/sdb (/data 200 GB), which has room for 95 GB: remove what you do not need, or attach a larger one");
         set_content(&m->disks[1], "xfs", NULL);
-        ASSERT_PLANNED(m);              /* it has something of its own, and takes nothing in */
+        ASSERT_PLANNED(m);              /* it has a file system, so no data moves to it */
 }
 
-TEST(programs_that_are_missing) {
+TEST(a_missing_program_that_the_plan_needs_is_an_error) {
         WANTED(m, "/data");
         m->s.host.storage.programs = NULL;
         ASSERT_REFUSED(m, "mkfs.xfs is missing in this image");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which disk a name of the configuration means: by sysfs, by links below /dev, by the NVMe identify page. */
+ * Finds the disk that a name of the configuration means, by sysfs, links below /dev and the NVMe identify
+ * page. */
 #include "host/detect.h"
 
 #include "test.h"
@@ -30,7 +31,7 @@ int ioctl(_unused_ int fd, unsigned long request, ...) {
         ASSERT_EQ(command->opcode, 6);
         ASSERT_EQ(command->cdw10, 1);
         ASSERT_EQ(command->data_len, sizeof page);
-        ASSERT_EQ(command->timeout_ms, 0);                      /* of the kernel: when another one is over it resets the controller */
+        ASSERT_EQ(command->timeout_ms, 0);  /* the default: at the end of any other the kernel resets the controller */
         if (ioctl_result < 0) {
                 errno = -ioctl_result;
                 return -1;
@@ -40,7 +41,7 @@ int ioctl(_unused_ int fd, unsigned long request, ...) {
         return ioctl_result;
 }
 
-TEST(the_page_has_a_name) {
+TEST(the_device_name_is_read_from_the_nvme_identify_page) {
         static const struct { const char *bytes, *name; } cases[] = {
                 { "/dev/sdf                        ", "/dev/sdf" }, { "xvdf                            ", "xvdf" }, { "sdb", "sdb" },
                 { "nvme1n1                         ", "nvme1n1" }, { "/dev/xvdba                      ", "/dev/xvdba" },
@@ -61,7 +62,7 @@ TEST(the_page_has_a_name) {
         }
 }
 
-TEST(a_controller_may_refuse) {
+TEST(a_controller_that_refuses_the_command_is_an_error) {
         _free_ char *name = NULL;
         ioctl_result = -EACCES;
         ASSERT_ERROR(volume_name_read(0, &name), EACCES);
@@ -132,7 +133,7 @@ static void two_volumes(Tree *t) {
         add_disk(t, "nvme2n1", "Amazon EC2 NVMe Instance Storage\n", "AWS1\n");
 }
 
-TEST(by_id_and_by_the_kernels_name) {
+TEST(a_volume_is_found_by_its_id_and_its_kernel_name) {
         TREE(t);
         two_volumes(&t);
         ASSERT_STREQ(found(&t, "vol-0bbbbbbbbbbbbbbbb"), "nvme1n1");
@@ -145,7 +146,7 @@ TEST(by_id_and_by_the_kernels_name) {
         ASSERT_TRUE(disk_is_volume(&t.host->disks[0]) && !disk_is_volume(&t.host->disks[2]));
 }
 
-TEST(by_links) {
+TEST(a_volume_is_found_by_links_in_dev) {
         TREE(t);
         two_volumes(&t);
         want(&t, "/dev/sdb");
@@ -157,10 +158,10 @@ TEST(by_links) {
         ASSERT_STREQ(found(&t, "/dev/sdb"), "nvme1n1");
         ASSERT_STREQ(found(&t, "xvdb"), "nvme1n1");
         ASSERT_STREQ(found(&t, "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0aaaaaaaaaaaaaaaa"), "nvme0n1");
-        ASSERT_STREQ(found(&t, "/dev/xvdz"), "nvme2n1");        /* and the planner says what that is */
+        ASSERT_STREQ(found(&t, "/dev/xvdz"), "nvme2n1");        /* an instance store */
 }
 
-TEST(links_of_both_spellings_that_contradict) {
+TEST(links_sdb_and_xvdb_to_different_disks_are_two_matches) {
         TREE(t);
         two_volumes(&t);
         want(&t, "/dev/sdb");
@@ -169,8 +170,8 @@ TEST(links_of_both_spellings_that_contradict) {
         ASSERT_STREQ(found(&t, "/dev/sdb"), "two");
 }
 
-/* An admin command is a risk to a controller that runs the machine. */
-TEST(only_disks_without_a_link_get_a_command_if_one_is_missing) {
+/* An admin command is a risk for the controller of the root disk. */
+TEST(only_ebs_disks_without_a_link_get_a_command_if_a_name_is_missing) {
         TREE(t);
         two_volumes(&t);
         add_link(&t, "/dev/xvda", "nvme0n1");
@@ -188,7 +189,7 @@ TEST(only_disks_without_a_link_get_a_command_if_one_is_missing) {
         ASSERT_TRUE(!volumes_unresolved(&t.config, t.host));
 }
 
-TEST(on_xen) {
+TEST(on_xen_sdb_means_xvdb) {
         TREE(t);
         add_disk(&t, "xvda", NULL, NULL);
         add_disk(&t, "xvdb", NULL, NULL);

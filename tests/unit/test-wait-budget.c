@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Vain waits of the devices phase, and those that the run phase of the same boot repeats. Nothing is
- * applied: the
- * results are made here. */
+ * The run phase repeats the waits that failed in the devices phase of the same boot, with less time. The
+ * tests apply no plan, but make the results themselves. */
 #include "apply/engine.h"
 
 #include "base/paths.h"
@@ -61,7 +60,7 @@ static void run(Box *b, size_t actions) {
         ASSERT_OK(tasks_make(&b->apply, &b->results));
 }
 
-/* The devices phase, in which the fabric had this outcome after so many seconds. */
+/* A devices phase in which the step of the fabric had this outcome after so many seconds. */
 static void devices_phase(Box *b, Outcome outcome, bool missed, uint64_t seconds) {
         run(b, 2);
         b->results.items[0].outcome = OUTCOME_DONE;
@@ -71,7 +70,7 @@ static void devices_phase(Box *b, Outcome outcome, bool missed, uint64_t seconds
         waited_write(b->root, &b->plan, &b->results);
 }
 
-/* How long the run phase waits for the fabric if the step of the driver had this outcome, in seconds. */
+/* The seconds that the run phase waits for the fabric if the step of the driver had this outcome. */
 static uint64_t run_phase(Box *b, Outcome driver) {
         run(b, 3);
         waited_take(&b->apply);
@@ -86,10 +85,10 @@ TEST(a_wait_that_used_all_its_time_gets_10_s_more) {
         devices_phase(&b, OUTCOME_FAILED, false, 300);
         ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 10);
         ASSERT_EQ(b.apply.tasks[1].waited_usec, 300 * USEC_PER_SEC);
-        ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 300);       /* it was taken: a repair has happened */
+        ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 300);       /* the record is gone, as after a repair */
 }
 
-TEST(a_wait_that_ended_with_a_warning_counts_too) {
+TEST(a_wait_that_ended_with_a_warning_gets_10_s_more) {
         BOX(b);
         devices_phase(&b, OUTCOME_UNCHANGED, true, 298);
         ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 10);
@@ -127,7 +126,7 @@ TEST(a_wait_that_succeeds_leaves_no_record) {
         ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 300);
 }
 
-TEST(another_action_another_boot_and_other_words_count_for_nothing) {
+TEST(a_record_of_another_action_another_boot_or_bad_json_is_ignored) {
         static const char *const others[] = { "", "[]", "{\"bootId\": 1, \"steps\": 2}", "{\"bootId\": \"boot-one\", \"steps\": [3, {\"id\": \"await-fabric:fabric\"}]}" };
         BOX(b);
         devices_phase(&b, OUTCOME_FAILED, false, 300);
@@ -142,7 +141,7 @@ TEST(another_action_another_boot_and_other_words_count_for_nothing) {
         }
 }
 
-TEST(a_process_that_does_both_leaves_nothing_and_the_devices_phase_takes_nothing) {
+TEST(the_devices_phase_keeps_the_record_and_a_full_run_removes_it) {
         BOX(b);
         devices_phase(&b, OUTCOME_FAILED, false, 300);
         run(&b, 2);

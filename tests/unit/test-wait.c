@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The counts of wait_for_disks(), on trees of sysfs, where it never waits; tests/vm/late-disks.sh has the
- * waiting. */
+ * How wait_for_disks() counts disks in trees of sysfs, where it never waits. tests/vm/late-disks.sh tests the
+ * waits. */
 #include "host/detect.h"
 
 #include "test.h"
@@ -62,13 +62,13 @@ static int all_there(Tree *t, unsigned expected) {
         return ASSERT_OK(wait(t, expected, 0));
 }
 
-TEST(no_disks_and_none_expected) {
+TEST(no_disks_are_enough_only_if_none_are_expected) {
         TREE(t);
         ASSERT_EQ(all_there(&t, 0), 1);
         ASSERT_EQ(all_there(&t, 1), 0);
 }
 
-TEST(instance_stores_alone_are_counted) {
+TEST(only_instance_stores_are_counted) {
         TREE(t);
         add_disk(&t, "nvme0n1", EBS);
         add_disk(&t, "nvme1n1", STORE);
@@ -77,7 +77,7 @@ TEST(instance_stores_alone_are_counted) {
         ASSERT_EQ(all_there(&t, 3), 0);
 }
 
-TEST(more_than_promised_is_fine) {
+TEST(more_disks_than_expected_are_enough) {
         TREE(t);
         add_disk(&t, "nvme1n1", STORE);
         add_disk(&t, "nvme2n1", STORE);
@@ -104,14 +104,14 @@ TEST(a_hidden_path_is_a_namespace) {
         ASSERT_EQ(all_there(&t, 0), 1);
 }
 
-TEST(other_controllers_may_lack_theirs) {
+TEST(controllers_of_other_disks_may_lack_a_namespace) {
         TREE(t);
         add_controller(&t, "nvme0", EBS, NULL);
         add_controller(&t, "nvme1", "QEMU NVMe Ctrl\n", NULL);
         ASSERT_EQ(all_there(&t, 0), 1);
 }
 
-TEST(a_controller_that_is_being_set_up_may_bring_one) {
+TEST(a_controller_without_a_model_yet_counts_as_expected) {
         TREE(t);
         add_controller(&t, "nvme0", "\n", NULL);
         ASSERT_EQ(all_there(&t, 0), 0);
@@ -143,7 +143,7 @@ TEST(a_class_that_cannot_be_read_is_an_error) {
 }
 
 /* A wait would end at once with -EINTR: a signal has come before. */
-TEST(below_a_root_of_a_test_it_never_waits) {
+TEST(in_a_root_directory_of_a_test_there_is_no_wait) {
         TREE(t);
         put(&t, "", "/run", "udev", "control");
         put(&t, "", "/run", "udev", "queue");
@@ -155,7 +155,7 @@ TEST(below_a_root_of_a_test_it_never_waits) {
         ASSERT_EQ(ASSERT_OK(wait(&t, 1, 60 * USEC_PER_SEC)), 1);
 }
 
-TEST(a_volume_that_comes_late_gets_its_time_with_udev) {
+TEST(a_late_volume_gets_its_own_timeout_and_then_that_of_disks) {
         const HostOptions o = { .disks_timeout_usec = 30, .volumes_timeout_usec = 120 };
         ASSERT_EQ(wait_deadline(1000, 1000, false, &o), 1030);
         ASSERT_EQ(wait_deadline(1000, 1000, true, &o), 1120);

@@ -45,13 +45,13 @@ static void add(Box *b, Function function) {
                                        .storage.state = STEP_MAKE };
 }
 
-/* The root is the host's, for programs run there alone; nothing is written to it. */
+/* The root is that of the host, because programs can run only there; the tests write nothing to it. */
 static void box_init(Box *b, Function function) {
         *b = (Box){ .path = "/tmp/test-work.XXXXXX", .plan = xcalloc(1, sizeof(Plan)) };
         ASSERT_TRUE(mkdtemp(b->path));
         ASSERT_OK(root_new("/", &b->root));
         add(b, function);
-        alarm(120);                     /* a test that waits for what never comes ends */
+        alarm(120);                     /* ends a test that hangs */
 }
 #define BOX(name, function) _cleanup_(box_done) Box name; box_init(&name, function)
 
@@ -94,7 +94,7 @@ static int fails(Work *w) {
         return work_fail(w, -ENODEV, CAUSE_DISK_ERROR, "%s has no disk", w->action->target);
 }
 
-TEST(done_and_unchanged) {
+TEST(a_step_is_done_or_unchanged) {
         BOX(b, changes);
         add(&b, changes_nothing);
         ASSERT_OK(apply(&b));
@@ -102,7 +102,7 @@ TEST(done_and_unchanged) {
         ASSERT_STREQ(outcome(&b, 1), "unchanged");
 }
 
-/* ---- what is left open ---- */
+/* ---- kept descriptors ---- */
 
 static int kept[2];                     /* a pipe: its reader sees when the other end has no holder any more */
 static bool is_kept(void) {
@@ -162,7 +162,7 @@ TEST(a_kept_descriptor_is_closed_if_the_rest_is_skipped) {
         close(kept[0]);
 }
 
-TEST(failed) {
+TEST(a_failed_step_skips_the_steps_after_it) {
         BOX(b, fails);
         add(&b, changes);
         strv_add(&b.plan->actions[1].after, "create-raid:0");
@@ -268,7 +268,7 @@ static int runs_nothing(Work *w) {
         return r;
 }
 
-TEST(a_program_that_ends_well) {
+TEST(a_program_with_exit_status_0_is_a_success) {
         BOX(b, runs_well);
         ASSERT_OK(apply(&b));
 }
@@ -287,7 +287,7 @@ static int complains_on_stdout(Work *w) {
         return shell(w, "printf 'GPU 00000000:53:00.0\\nis in use\\n'; printf ' \\n' >&2; exit 2");
 }
 
-TEST(a_program_that_speaks_on_stdout_is_quoted) {
+TEST(an_error_that_a_program_prints_on_stdout_is_quoted) {
         BOX(b, complains_on_stdout);
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_CONTAINS(b.results.items[0].text, "sh exited with status 2, last said \"is in use\"; dmesg ");
@@ -298,14 +298,14 @@ static int floods_stdout(Work *w) {
         return shell(w, "i=0; while [ $i -lt 20000 ]; do echo 0123456789; i=$((i + 1)); done; exit 2");
 }
 
-TEST(of_what_a_program_prints_little_is_kept) {
+TEST(only_a_part_of_a_long_output_is_kept) {
         BOX(b, floods_stdout);
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_CONTAINS(b.results.items[0].text, "0123456789");
         ASSERT_TRUE(strlen(b.results.items[0].text) < 4096);
 }
 
-TEST(a_program_that_is_killed) {
+TEST(the_signal_that_killed_a_program_is_named) {
         BOX(b, dies);
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_CONTAINS(b.results.items[0].text, "sh was killed by signal 11; dmesg");
@@ -316,7 +316,7 @@ TEST(a_program_that_is_killed) {
                         "-k -g 'oom|out of memory'), last said \"making it\"; dmesg");
 }
 
-TEST(a_program_that_is_not_there) {
+TEST(a_missing_program_is_an_error_that_names_its_package) {
         BOX(b, runs_nothing);
         SKIP_IF_VFORK_FORKS();
         ASSERT_TRUE(apply(&b) < 0);
@@ -324,7 +324,7 @@ TEST(a_program_that_is_not_there) {
         ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_STORAGE_TOOL);
 }
 
-/* ---- at the same time ---- */
+/* ---- in parallel ---- */
 
 /* Each waits for the other: to open a FIFO waits for its other end. */
 static int says_a(Work *w) {
@@ -335,7 +335,7 @@ static int says_b(Work *w) {
         return shell(w, "read -r x <$1; [ $x = a ] && echo b >$2") < 0 ? -1 : 1;
 }
 
-TEST(two_tasks_run_at_the_same_time) {
+TEST(two_tasks_run_in_parallel) {
         BOX(b, says_a);
         pipes_make(&b);
         add(&b, says_b);
@@ -344,9 +344,9 @@ TEST(two_tasks_run_at_the_same_time) {
         ASSERT_STREQ(outcome(&b, 1), "done");
 }
 
-/* ---- given up ---- */
+/* ---- deadlines and signals ---- */
 
-/* Says that it is there, then holds the FIFO open for as long as it and its child live. */
+/* Writes that it runs, then holds the FIFO open for as long as it and its child live. */
 static int never_ends(Work *w) {
         return shell(w, "exec 3>$1; echo x >&3; sleep 1000 & wait");
 }
@@ -361,7 +361,7 @@ TEST(the_deadline_kills_the_program) {
         pipes_make(&b);
         int fd = ASSERT_OK(open(pipes[0], O_RDONLY | O_NONBLOCK | O_CLOEXEC));
         bool begun = false;
-        for (uint64_t limit = 100 * USEC_PER_MSEC; !begun; limit *= 2) {        /* until it was there before its time was up */
+        for (uint64_t limit = 100 * USEC_PER_MSEC; !begun; limit *= 2) {        /* until it starts in time */
                 b.plan->actions[0].deadline_usec = limit;
                 ASSERT_TRUE(apply(&b) < 0);
                 ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_DEADLINE);
@@ -402,14 +402,14 @@ static int takes_turn(Work *w) {
         return 0;
 }
 
-TEST(the_turn_is_the_caller_s_to_end) {
+TEST(the_caller_gets_the_descriptor_of_the_turn) {
         BOX(b, takes_turn);
         ASSERT_OK(apply(&b));
         ASSERT_TRUE(b.results.turn_fd > STDERR_FILENO);
         close(b.results.turn_fd);
 }
 
-/* ---- a thread that nothing ends ---- */
+/* ---- a thread that hangs ---- */
 
 static int stuck[2], woken[2];          /* what it waits for, what it says then */
 
@@ -423,7 +423,7 @@ static int is_stuck(Work *w) {
         return r;
 }
 
-TEST(the_run_ends_without_a_thread_that_does_not) {
+TEST(the_run_does_not_wait_for_a_thread_that_hangs) {
         char text[32] = "";
         ASSERT_OK(pipe2(stuck, O_CLOEXEC));
         ASSERT_OK(pipe2(woken, O_CLOEXEC));
@@ -434,14 +434,14 @@ TEST(the_run_ends_without_a_thread_that_does_not) {
                 ASSERT_CONTAINS(b.results.items[0].text, "not done after 1 s; mounting 0; dmesg");
                 ASSERT_EQ(b.results.threads_left, 1);
         }
-        /* Only this thread has the plan now, and comes back to it. */
+        /* Only this thread has the plan now, and still uses it. */
         ASSERT_EQ(write(stuck[1], "x", 1), 1);
         ASSERT_TRUE(read(woken[0], text, sizeof text - 1) > 0);
         ASSERT_STREQ(text, "1 0 /");
 }
 
-/* The loop stands still for as long as a disk hangs, which is longer than the deadline of what has ended at once. */
-TEST(steps_done_in_time_count_after_a_disk_that_hangs) {
+/* A disk that hangs stops the loop for longer than the deadline of the other steps, which ended at once. */
+TEST(steps_done_in_time_are_done_although_a_disk_stops_the_loop) {
         BOX(b, changes);
         _free_ char *hung = xasprintf("%s/hung", b.path);
         int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
@@ -470,7 +470,7 @@ TEST(steps_done_in_time_count_after_a_disk_that_hangs) {
 
 static pid_t copy_holder;
 
-/* As any other thread may do at any time; a program that is executed loses the copies. */
+/* Any thread may fork at any time. A child that executes no program keeps its copies of descriptors. */
 static int forks(_unused_ Work *w) {
         copy_holder = fork();
         while (copy_holder == 0)
@@ -482,7 +482,7 @@ static int ends_the_child(_unused_ Work *w) {
         return kill(copy_holder, SIGKILL) == 0 && waitpid(copy_holder, NULL, 0) == copy_holder;
 }
 
-TEST(a_child_with_a_copy_of_the_end_s_descriptor) {
+TEST(a_child_with_a_copy_of_the_descriptor_does_not_delay_the_end) {
         BOX(b, forks);
         add(&b, ends_the_child);
         strv_add(&b.plan->actions[1].after, b.plan->actions[0].id);

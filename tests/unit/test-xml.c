@@ -17,7 +17,7 @@ static char *texts(const char *xml, const char *path) {
 
 #define ASSERT_TEXTS(xml, path, wanted) ({ _free_ char *_t = texts(xml, path); ASSERT_STREQ(_t, wanted); })
 
-TEST(paths) {
+TEST(only_elements_at_the_exact_path_are_found) {
         const char *xml = "<?xml version='1.0'?><a xmlns='urn:x'><i><n>1</n><m><n>no</n></m></i><i><n>2</n><n/></i><n>no</n>"
                           "<j><i><n>no</n></i></j><i/></a>";
         ASSERT_TEXTS(xml, "a/i/n", "1|2|");
@@ -29,14 +29,14 @@ TEST(paths) {
         ASSERT_TEXTS(xml, "", "nothing");
 }
 
-TEST(text_of_the_element_alone) {
+TEST(the_text_of_child_elements_does_not_count) {
         ASSERT_TEXTS("<a><n>one <b>not</b>two &amp; &#x41;<![CDATA[<3>]]></n></a>", "a/n", "one two & A<3>");
         ASSERT_TEXTS("<a><n><n>inner</n></n></a>", "a/n", "");
         ASSERT_TEXTS("<a><n><n>inner</n></n></a>", "a/n/n", "inner");
         ASSERT_TEXTS("<a> x </a>", "a", " x ");
 }
 
-TEST(not_xml) {
+TEST(text_that_is_not_xml_is_an_error) {
         ASSERT_TEXTS("", "a", "-");
         ASSERT_TEXTS("<html>welcome", "html", "-");
         ASSERT_TEXTS("<a><n>1</n>", "a/n", "-");
@@ -49,7 +49,7 @@ TEST(document_type_is_refused) {
         ASSERT_TEXTS("<!DOCTYPE a SYSTEM 'file:///etc/passwd'><a/>", "a", "-");
 }
 
-TEST(depth) {
+TEST(xml_deeper_than_the_limit_is_an_error) {
         Text t = {};
         for (unsigned i = 0; i < DOC_MAX_DEPTH; i++)
                 text_add(&t, "<a>");

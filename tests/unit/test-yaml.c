@@ -66,43 +66,43 @@ TEST(d1_stream_of_documents) {
         ASSERT_YAML("\xef\xbb\xbf{\"a\": 1}", "{\"a\":1}");
 }
 
-TEST(d1_utf16) {
+TEST(d1_utf16_is_read) {
         _cleanup_(parsed_done) Parsed p = parse_bytes("\xff\xfe" "a\0:\0 \0b\0\n\0", 12, 1);
         ASSERT_OK(p.r);
         ASSERT_STREQ(node_get(p.documents.items[0].root, "a")->text, "b");
 }
 
-TEST(d1_json) {
+TEST(d1_json_is_read) {
         ASSERT_YAML("{\"a\":{\"b\":[1,2.5,-3e2,true,null,\"x\"]},\"c\":[],\"d\":{}}",
                     "{\"a\":{\"b\":[1,2.5,-300.0,true,null,\"x\"]},\"c\":[],\"d\":{}}");
         ASSERT_YAML(" [\n\t{\"a\"\n\t:\n1 }]", "[{\"a\":1}]");
 }
 
-TEST(d1_json_escapes) {
+TEST(d1_json_escapes_are_decoded) {
         ASSERT_YAML("{\"a\": \"\\ud83d\\ude00 \\/ \\u00e9\\n\"}", "{\"a\":\"\xf0\x9f\x98\x80 / \xc3\xa9\\n\"}");
         ASSERT_YAML("{\"a\": \"\\ud83d!\"}", "{\"a\":\"\xef\xbf\xbd!\"}");
         ASSERT_YAML("{\"a\": \"\\ude00\\ud83d\\u0041\"}", "{\"a\":\"\xef\xbf\xbd\xef\xbf\xbd" "A\"}");
         ASSERT_YAML("{\"<<\": {\"a\": 1}}", "{\"<<\":{\"a\":1}}");
 }
 
-TEST(d1_json_key_of_any_length) {
+TEST(d1_a_json_key_may_have_any_length) {
         _free_ char *key = repeat("k", 5000), *text = xasprintf("{\"%s\"\n: 1}", key), *want = xasprintf("{\"%s\":1}", key);
         ASSERT_YAML(text, want);
 }
 
-TEST(d1_flow_that_is_not_json) {
+TEST(d1_flow_style_that_is_not_json_is_read) {
         ASSERT_YAML("{a: b, 'c': [d, e], f: }\n", "{\"a\":\"b\",\"c\":[\"d\",\"e\"],\"f\":null}");
         ASSERT_YAML("{\"a\": 1}\n---\n{\"b\": 2}\n", "{\"a\":1} {\"b\":2}");
         ASSERT_YAML("{\"a\": 1} # done\n", "{\"a\":1}");
 }
 
-TEST(d3_directives) {
+TEST(d3_directives_are_allowed) {
         ASSERT_YAML("%YAML 1.1\n---\na: yes\n", "{\"a\":true}");
         ASSERT_YAML("%YAML 1.2\n---\na: yes\n", "{\"a\":true}");
         ASSERT_YAML("%YAML 1.2\n%TAG ! tag:example.com,2024:\n---\na: b\n...\n%YAML 1.1\n---\nc: d\n", "{\"a\":\"b\"} {\"c\":\"d\"}");
 }
 
-TEST(d4_anchors) {
+TEST(d4_an_alias_needs_an_anchor_before_it) {
         ASSERT_YAML("a: &x {b: [1, 2]}\nc: *x\nd: &x e\nf: *x\n*x : g\n",
                     "{\"a\":{\"b\":[1,2]},\"c\":{\"b\":[1,2]},\"d\":\"e\",\"f\":\"e\",\"e\":\"g\"}");
         ASSERT_REFUSED("a: *x\n", EBADMSG, CAUSE_SYNTAX, "user-data, line 1, column 4: an alias");
@@ -121,7 +121,7 @@ TEST(d4_many_anchors) {
                 ASSERT_EQ(atoi(p.documents.items[0].root->items[i]->text), i / 2);
 }
 
-TEST(d4_merge_keys) {
+TEST(d4_merge_keys_add_only_missing_keys) {
         ASSERT_YAML("a: &a {x: 1, y: 2}\nb:\n  y: 3\n  <<: *a\n", "{\"a\":{\"x\":1,\"y\":2},\"b\":{\"y\":3,\"x\":1}}");
         ASSERT_YAML("a: &a {x: 1}\nb: &b {x: 2, y: 3}\nc:\n  <<: [*a, *b, {z: 4}]\n  y: 0\n",
                     "{\"a\":{\"x\":1},\"b\":{\"x\":2,\"y\":3},\"c\":{\"y\":0,\"x\":1,\"z\":4}}");
@@ -130,7 +130,7 @@ TEST(d4_merge_keys) {
         ASSERT_REFUSED("<<: [{a: b}, c]\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 1: the merge key");
 }
 
-TEST(a_first_line_with_what_looks_like_a_blank) {
+TEST(a_no_break_space_at_the_start_is_named) {
         ASSERT_REFUSED("\u00a0a: b\n  c: d\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 1: not YAML: a no-break space");
         ASSERT_REFUSED("\ufeff\u00a0a: b\n  c: d\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 2: not YAML: a no-break space");
         ASSERT_REFUSED("\ufeffa: b\n  c: d\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 4: not YAML: ");
@@ -164,7 +164,7 @@ TEST(d5_block_scalars_keep_their_tabs) {
         ASSERT_YAML("- \"k #\": |2-  # c\n    \tx\n    \t\n    y\n", "[{\"k #\":\"\\tx\\n\\t\\ny\"}]");
 }
 
-TEST(keys_that_are_no_text) {
+TEST(keys_that_are_not_text_are_refused) {
         ASSERT_REFUSED("a: b\n? [c]\n: d\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 3: a key must be a text");
         ASSERT_REFUSED("a: {{b: c}: d}\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 5: a key must be a text");
         ASSERT_REFUSED("a: &a [b]\n*a : c\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 1: a key must be a text, and this one is a list");
@@ -208,7 +208,7 @@ TEST(t2_keys_keep_their_text) {
                     "{\"n\":1,\"on\":2,\"8080\":3,\"~\":4,\"0x1\":5,\"1.0\":6,\"\":7}");
 }
 
-TEST(t5_resolution) {
+TEST(t5_plain_scalars_get_their_types) {
         static const struct { const char *yaml, *json; } cases[] = {
                 { "yes", "true" }, { "On", "true" }, { "y", "true" }, { "TRUE", "true" }, { "tRUE", "\"tRUE\"" },
                 { "off", "false" }, { "N", "false" }, { "null", "null" }, { "", "null" }, { "nULL", "\"nULL\"" },
@@ -244,7 +244,7 @@ TEST(t5_json_has_no_infinity) {
         }
 }
 
-TEST(t7_duplicate_keys) {
+TEST(t7_a_duplicate_key_is_a_warning_and_the_last_one_counts) {
         _cleanup_(parsed_done) Parsed p = parse("spec:\n  a: {x: 1}\n  b: 2\n  a: {y: 3}\n  list:\n  - c: 4\n  - d: 5\n    d: 6\n    \"d\": 7\n");
         _free_ char *got = documents_text(&p.documents), *first = NULL, *second = NULL;
         ASSERT_STREQ(got, "{\"spec\":{\"a\":{\"y\":3},\"b\":2,\"list\":[{\"c\":4},{\"d\":7}]}}");
@@ -275,7 +275,7 @@ TEST(t7_duplicate_keys_in_json_and_in_large_maps) {
         ASSERT_STREQ(p.diag.items[0].path, "a[1].k0");
 }
 
-TEST(l1_nodes) {
+TEST(l1_more_than_10000_nodes_are_refused) {
         _free_ char *most = repeat("- a\n", 9999), *more = repeat("- a\n", 10000);
         _cleanup_(parsed_done) Parsed p = parse(most);
         ASSERT_OK(p.r);
@@ -283,7 +283,7 @@ TEST(l1_nodes) {
         ASSERT_REFUSED(more, E2BIG, CAUSE_LIMIT, "line 10000: this document exceeds the limit of 10000 nodes");
 }
 
-TEST(l1_aliases) {
+TEST(l1_nodes_of_aliases_count) {
         _free_ char *small = repeat("- *a\n", 40), *text = xasprintf("- &a [1, 2, 3]\n%s", small);
         _cleanup_(parsed_done) Parsed p = parse(text);
         ASSERT_OK(p.r);
@@ -294,7 +294,7 @@ TEST(l1_aliases) {
                        "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: {<<: *d}\n", E2BIG, CAUSE_LIMIT, "alias");
 }
 
-TEST(l2_depth) {
+TEST(l2_nesting_over_the_depth_limit_is_refused) {
         _free_ char *open = repeat("[", 100), *close = repeat("]", 100), *flow = xasprintf("%s%s", open, close);
         _free_ char *yaml = xasprintf("%sa%s # YAML\n", open, close), *deeper = xasprintf("a: %sb%s\n", open, close);
         _free_ char *deep = repeat("[", 2000), *dashes = repeat("- ", 2000), *json = repeat("{\"a\":", 101);
@@ -307,13 +307,13 @@ TEST(l2_depth) {
         ASSERT_REFUSED(json, E2BIG, CAUSE_LIMIT, "depth");
 }
 
-TEST(l2_depth_by_aliases) {
+TEST(l2_nesting_by_aliases_counts) {
         ASSERT_REFUSED("- &a [[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]\n- &b [[[[[[[[[[[[[[[[[[[[*a]]]]]]]]]]]]]]]]]]]]\n"
                        "- &c [[[[[[[[[[[[[[[[[[[[*b]]]]]]]]]]]]]]]]]]]]\n- &d [[[[[[[[[[[[[[[[[[[[*c]]]]]]]]]]]]]]]]]]]]\n"
                        "- &e [[[[[[[[[[[[[[[[[[[[*d]]]]]]]]]]]]]]]]]]]]\n", E2BIG, CAUSE_LIMIT, "line 5: maps and lists are nested deeper");
 }
 
-TEST(n2_lines) {
+TEST(n2_nodes_and_errors_have_lines) {
         _cleanup_(parsed_done) Parsed p = parse_bytes("a: b\r\nc: [\r\n  d,\r\n  e]\r\n", 24, 10);
         const Node *root;
         ASSERT_OK(p.r);
@@ -330,7 +330,7 @@ TEST(n2_lines) {
         ASSERT_REFUSED("\xef\xbb\xbf" "a: b\nc: \xff\n", EBADMSG, CAUSE_SYNTAX, "line 2");
 }
 
-TEST(n2_columns) {
+TEST(n2_nodes_and_errors_have_columns) {
         _cleanup_(parsed_done) Parsed p = parse("\xef\xbb\xbf" "a: b\n  \nc:\n- é: x\n  ü : [y, z]\n"),
                                       q = parse("\xef\xbb\xbf{\"é\": [1,\r\n \"\\u00e9\", true], \"b\": {}}");
         const Node *root, *item;
@@ -353,10 +353,10 @@ TEST(n2_columns) {
         ASSERT_EQ(root->members[1].at.column, 19);
         ASSERT_REFUSED("é: b\nü: é: e\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 5: not YAML");
         ASSERT_REFUSED("a: b\né\xff\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 2: not YAML");
-        ASSERT_REFUSED("a: b\nc: [\n", EBADMSG, CAUSE_SYNTAX, "line 2: not YAML");        /* the end has none */
+        ASSERT_REFUSED("a: b\nc: [\n", EBADMSG, CAUSE_SYNTAX, "line 2: not YAML");        /* no column */
 }
 
-TEST(nothing_of_the_input_is_shown) {
+TEST(a_syntax_error_does_not_show_the_input) {
         _cleanup_(parsed_done) Parsed p = parse("password: s3cret\n  bad: \"s3cret\n");
         _free_ char *e = NULL;
         ASSERT_ERROR(p.r, EBADMSG);
@@ -364,7 +364,7 @@ TEST(nothing_of_the_input_is_shown) {
         ASSERT_TRUE(!strstr(e, "s3cret"));
 }
 
-TEST(resolve_wants_a_scalar) {
+TEST(resolve_refuses_a_list) {
         _cleanup_(parsed_done) Parsed p = parse("[]");
         json_t *value = NULL;
         ASSERT_OK(p.r);
@@ -392,7 +392,7 @@ TEST(syntax_errors_say_what_is_wrong_and_where) {
                 { "a: {% b | c %}\n",             "line 1, column 5: not YAML: {% b on line 1 is an unfilled placeholder" },
                 { "a: [--b=${c}]\n",              "line 1, column 10: not YAML: ${c} on line 1 is an unfilled placeholder" },
                 { "a: b\n<%= secret('c') %>\n",   "not YAML: <% on line 2 is an unfilled placeholder" },
-                /* no message where it may be something else */
+                /* no special message if the cause may be another one */
                 { "a: \"b: c\n",                   "line 1: not YAML: found unexpected end of stream" },
                 { "a:\n- b\nc\n",                  "not YAML: could not find expected ':'" },
                 { "u: http://x: y\n  v: w\n",      "not YAML: two keys" },
@@ -401,14 +401,14 @@ TEST(syntax_errors_say_what_is_wrong_and_where) {
                 ASSERT_REFUSED(cases[i].text, EBADMSG, CAUSE_SYNTAX, cases[i].says);
 }
 
-/* The key that the line is out of column with may stand a million lines above it. */
+/* The key with the other indentation may be a million lines above. */
 TEST(a_syntax_error_names_a_line_far_above) {
         _free_ char *blanks = repeat("\n", 1000000), *text = xasprintf("a:\n  b: c\n%s   d: e\n", blanks);
         ASSERT_REFUSED(text, EBADMSG, CAUSE_SYNTAX, "line 1000003, column 5: not YAML: 3 blanks are before the key, and 2 on line 2");
 }
 
 /* A block of text in another file: blob.at.column blanks are in front of each line. */
-TEST(columns_of_a_block) {
+TEST(lines_and_columns_of_a_block_count_in_its_file) {
         static const char *const texts[] = { "a:\n  b: c\n", "{\"a\":\n {\"b\": \"c\"}}\n" };
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
                 Blob blob = { { "test", 0, 10, 4 }, (char *)texts[i], strlen(texts[i]) };
