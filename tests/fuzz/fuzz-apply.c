@@ -142,7 +142,7 @@ static int run_devices(Case *c) {
         return devices_work(c->w);
 }
 
-/* systemd reads from the file the settings of kubelet, and ours behind them. */
+/* systemd must read from the file the arguments of kubelet, and ours after them. */
 static void check_taint(const Root *root) {
         _free_ char *text = NULL;
         if (root_read(root, TAINT_FILE, MAX_INPUT, &text, NULL) < 0)
@@ -220,7 +220,7 @@ static int run_filling(Case *c) {
         return r < 0 ? r : filling_end(c->w, "/mnt/data");
 }
 
-/* A step is given some time, and no more than its own. */
+/* A step gets some time, and at most its own deadline. */
 static int run_waited(Case *c) {
         Action actions[] = { { .id = (char *)"await-fabric:fabric", .type = ACTION_AWAIT_FABRIC,
                                .target = (char *)"fabric", .phase = PHASE_DEVICES,
@@ -245,7 +245,7 @@ static int run_waited(Case *c) {
         return 0;
 }
 
-/* Of a file that is as it should be already, beside what is noted of the last reload. */
+/* The reload for a file that is unchanged or just written, with the record of the last reload. */
 static int run_networkd(Case *c) {
         Action actions[] = { { .id = (char *)"write-file:/run/systemd/network/70-eks-ens6.network",
                                .target = (char *)"/run/systemd/network/70-eks-ens6.network" },
@@ -296,7 +296,7 @@ static int run_look(Case *c) {
         return 0;
 }
 
-/* A file that was to go is gone. */
+/* After a success no file is left that should go. */
 static int run_state(Case *c) {
         static char *plain[] = { (char *)"cpuManagerPolicy=none", (char *)"memoryManagerPolicy=None", (char *)"draManagerState=v1", NULL },
                     *pinned[] = { (char *)"cpuManagerPolicy=static", (char *)"memoryManagerPolicy=Static", (char *)"reservedSystemCPUs=0", NULL },
@@ -324,7 +324,7 @@ static const struct { ActionType type; int (*run)(Case *c); } steps[] = {
         { ACTION_FORGET_STATE, run_state },    { ACTION_PIN_IMAGE, run_pin },
 };
 
-/* One that fails says why; what was found can be told. */
+/* A step that fails says why, and a finding can be written as JSON. */
 static void run(const Root *root, unsigned which, unsigned form) {
         Action action = { .id = (char *)"step", .type = steps[which].type, .target = (char *)"target",
                           .lenient = form & BIT(3) };

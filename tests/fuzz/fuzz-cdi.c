@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The judge of a CDI file takes whatever parses; and a file that lacks nothing has what is wanted in it. */
+ * The check of a CDI file takes any document that parses. A file that lacks nothing has all wanted
+ * devices. */
 #include "base/str.h"
 #include "doc/doc.h"
 #include "nvidia/cdi.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What containerd sends over HTTP/2 → does it serve CRI? A verdict stays, whatever comes after it, and however the bytes come. */
+ * Bytes of containerd over HTTP/2 → does it serve CRI? Later bytes do not change a verdict, and the bytes may
+ * arrive in any pieces. */
 #include "apply/units/unit.h"
 
 #include <errno.h>

@@ -83,7 +83,7 @@ static void ask(const char *text, const EniQuestion *question) {
                 if (imds.requests > 4 + enis.n * 6)
                         abort();
         }
-        /* without a primary one whether there is IPv6 is not known either, which is not kept */
+        /* without a primary interface IPv6 is not known either, and the snapshot does not keep that */
         if (enis.primary)
                 keep(&enis);
 }

@@ -50,7 +50,7 @@ static void detect(const Root *root, const HostOptions *options) {
         Config config = { .cluster.cidr = (char *)"fd00::/108" };
         int r = detect_identity(root, &config, options, h, &diag);
         if (r < 0 && !diag_first_error(&diag))
-                abort();        /* a failure without a word */
+                abort();        /* a failure without a message */
         if (r >= 0 && (!h->instance.id || !h->instance.type || !h->instance.region || !h->instance.domain ||
                        strchr(h->instance.id, '\n')))
                 abort();

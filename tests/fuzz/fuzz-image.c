@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A root directory that anybody made (tree.h) → all that doctor says of it, for plans that are always the
- * same. */
+ * Any root directory (tree.h) → the checks of doctor on it, for a fixed set of plans. */
 #include "sample.h"
 #include "tree.h"
 
@@ -42,7 +41,7 @@ static const Needs *wanted(void) {
         return &needs;
 }
 
-/* Every pipeline may rely on this, whatever the image holds. */
+/* Each pipeline may rely on this for any image. */
 static void check(const Checks *checks) {
         for (size_t i = 0; i < checks->n; i++) {
                 const Check *c = &checks->items[i];
@@ -54,7 +53,7 @@ static void check(const Checks *checks) {
         for (const char *p = table, *end = p + strlen(p); p < end;) {
                 size_t n = utf8_length(p, (size_t)(end - p));
                 if (n == 0 || ((unsigned char)*p < ' ' && *p != '\n'))
-                        abort();        /* what garbles a terminal */
+                        abort();        /* this would garble a terminal */
                 p += n;
         }
         json_auto_t *json = checks_to_json(checks);

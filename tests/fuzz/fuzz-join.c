@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * An API server that answers anything → the wait for the Node, a look at it, an Event: each ends, and says
- * why. The first byte says which. Then come the answers of requests, with a line "==" between them.
+ * why. The first byte says which. Then come the answers to requests, with a line "==" between them.
  * Each is "CURLCODE STATUS VERIFY BITS", and below it the lines of the watch, or the body. An empty line is a
- * second in which nothing comes. And kubeconfig and environment file: a tree (tree.h). */
+ * second without data. With some first bytes the rest is a tree (tree.h) with kubeconfig and environment
+ * file. */
 #include "fake-clock.h"
 #include "tree.h"
 
@@ -43,7 +44,7 @@ static char *answer(KubeReply *ret, const char **ret_lines) {
         static const char line[] = "\n==\n";
         unsigned bits = 0;
         if (++requests > 2000)
-                abort();        /* who waits goes on and on */
+                abort();        /* the wait does not end */
         fake_now += USEC_PER_SEC;
         if (!next) {
                 *ret = (KubeReply){ .curl = 28, .error = xstrdup("timed out"), .usec = USEC_PER_SEC };
@@ -68,7 +69,7 @@ static char *answer(KubeReply *ret, const char **ret_lines) {
         return text;
 }
 
-/* true: it goes on. */
+/* true: the watch continues. */
 static bool play(const KubeWatch *watch) {
         const char *lines;
         KubeReply *ret = watch->reply;
@@ -149,7 +150,7 @@ static void check_text(const char *text, bool wanted) {
                 abort();
         for (const unsigned char *p = (const unsigned char *)text; p && *p; p++)
                 if (*p < ' ' && *p != '\n')
-                        abort();        /* what garbles a terminal */
+                        abort();        /* this would garble a terminal */
 }
 
 static json_t *expected(const Root *root) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Records of /dev/kmsg → findings: no two of one word, address and number, each with an address as sysfs has
- * them or none, and a sentence. */
+ * Records of /dev/kmsg → findings, no two with the same word, address and text. Each has a sentence, and an
+ * address as in sysfs or none. */
 #include "base/str.h"
 #include "health/health.h"
 

@@ -26,7 +26,7 @@ static void check(MaskFormat format, const char *text, size_t size) {
         if (mask_file(&s, format, text, size, &out, &n) < 0)
                 return;
         if (out[n] || (mask_file(&s, format, out, n, &again, &m) < 0 && format != MASK_TEXT))
-                abort();        /* what was made is of the format still */
+                abort();        /* the output must have the format, too */
         scrubbed = secrets_scrub(&s, out, n, &n);
         if (format == MASK_JSON && startswith(text, "{\"password\":\"" CANARY "\",") &&
             !strstr(text + 4, "password") && memmem(scrubbed, n, CANARY, strlen(CANARY)))

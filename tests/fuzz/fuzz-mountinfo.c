@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /proc/self/mountinfo → Mounts, by libmount, and who is seen where. */
+ * /proc/self/mountinfo → Mounts, by libmount, and the visible mount of each path. */
 #include "base/str.h"
 #include "host/detect.h"
 

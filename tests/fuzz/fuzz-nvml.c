@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Answers of the NVIDIA management library → the steps that ask it. answers.h: "$ FUNCTION CODE VALUES",
  * in the order of the outputs, lengths of lists first; "$ FUNCTION.2" is for the index or the profile 2
- * alone. It may claim more items than there is room for, but writes only these. Its texts need not end, and
- * its answers may differ each time. The first byte says which step, and of what
+ * alone. It may claim more items than there is room for, but writes only those that fit. Its texts may lack
+ * the NUL, and its answers may differ each time. The first byte says which step, and of what
  * machine. */
 #include "answers.h"
 
@@ -18,7 +18,7 @@ static int opened;
 
 /* ---- one answer ---- */
 
-/* A word, in which '_' is a blank; it has no NUL where it fills all of its place. */
+/* A word, in which '_' is a blank. It has no NUL if it fills the room. */
 static const char *put_text(const char *at, char *to, size_t room) {
         at += strspn(at, " ");
         size_t n = strcspn(at, " \n");
@@ -50,7 +50,7 @@ static const char *put(const char *at, const char *layout, unsigned char *to) {
         return at;
 }
 
-/* The code to *ret, and what is behind it; NULL: no values. */
+/* Puts the code into *ret. Returns the values after it, or NULL. */
 static const char *code_of(const char *function, unsigned *ret) {
         const char *text = answer_take(function);
         char *end;
@@ -77,7 +77,7 @@ static unsigned answer_two(const char *function, unsigned *ret, unsigned *ret_ot
         return code;
 }
 
-/* One for this index, or the function's. */
+/* The name of the answer for this index, or that of the function. */
 static const char *indexed(const char *function, unsigned index, char name[static 96]) {
         snprintf(name, 96, "%s.%u", function, index);
         for (size_t i = 0; i < answers.n; i++)
@@ -255,7 +255,8 @@ static const struct { const char *name; void *address; } library[] = {
         ENTRY(nvmlDeviceGetCurrentClocksThrottleReasons), ENTRY(nvmlDeviceGetGridLicensableFeatures_v4),
 };
 
-/* In the place of src/base/library.c. One that the library lacks answers NVML_FUNCTION_NOT_FOUND here. */
+/* In the place of src/base/library.c. For a function that a library lacks, a seed has the code
+ * NVML_FUNCTION_NOT_FOUND. */
 int library_load(const char *name, const char *functions, const char *package, void *table, char **ret_why) {
         char *slot = table;
         (void)name, (void)package, (void)ret_why;
@@ -287,7 +288,7 @@ static const struct { int (*work)(Work *w); const char *target; ActionType type;
         { cdi_work, "/var/run/cdi/nvidia.yaml", ACTION_GENERATE_CDI, false },
 };
 
-/* One that fails says why, what was found can be told, and the library is closed as often as it was
+/* A step that fails says why, a finding can be written as JSON, and the library is closed as often as it was
  * opened. */
 static void check(const Work *w, int r, bool finds) {
         _free_ char *found = w->found ? json_dumps(w->found, 0) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files of earlier runs below /run and /var (a tree, tree.h) → reports for people and machines, the state for
- * the next run, and the manifest for prune-files. The files may be damaged. */
+ * Files of earlier runs below /run and /var (a tree, tree.h) → reports for people and machines, and the
+ * state for the next run. Another case is the manifest for prune-files. The files may be damaged. */
 #include "tree.h"
 
 #include "apply/file.h"
@@ -47,7 +47,7 @@ static void read_status(const Root *root) {
                 abort();
 }
 
-/* A run of this boot, beside what is there of others. */
+/* Writes a run of this boot beside the files of other runs. */
 static void write_status(const Root *root, const char *phases) {
         _cleanup_(diag_done) Diag diag = {};
         Report report = { .command = "init", .phases = phases, .diag = &diag, .begin_usec = 5 };

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _free_ char *out = secrets_scrub(&s, text, size - n, &out_size);
         bool told = n < 256;
         n = strlen(bare);
-        /* the mark itself may make it up again */
+        /* the mark itself may contain the secret */
         if (told && n >= SECRET_MIN && !strpbrk(bare, "(hiden)[]\"") && memmem(out, out_size, bare, n))
                 abort();
         return 0;

@@ -35,7 +35,7 @@ static bool answer_take(const char **ret, size_t *ret_size) {
 
 /* ---- connections ---- */
 
-/* Of the C library: each connection has one answer to read, then its end. */
+/* In place of the C library: each connection has one answer to read, then its end. */
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): its names are reserved ones */
 int connect(int fd, const struct sockaddr *address, socklen_t n) {
         static int peer = -1;
@@ -55,7 +55,7 @@ int connect(int fd, const struct sockaddr *address, socklen_t n) {
                 abort();
         close(pair[0]);
         peer = pair[1];
-        /* a part, where it is more than the socket holds */
+        /* only a part, if the answer is larger than the buffer of the socket */
         if (size > 0 && send(peer, answer, size, MSG_NOSIGNAL) < 0)
                 abort();
         shutdown(peer, SHUT_WR);
@@ -78,7 +78,7 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         (void)url, (void)form, (void)limit_usec;
         for (size_t i = 0; i < n_headers; i++)
                 if (strpbrk(headers[i][0], "\r\n") || strpbrk(headers[i][1], "\r\n"))
-                        abort();        /* a foreign header */
+                        abort();        /* an injected header */
         _free_ char *text = answer_take(&answer, &size) ? xstrndup(answer, size) : NULL;
         if (!text || sscanf(text, "%ld %lld %u%n", &status, &date, &wait, &at) != 3 || !text[at]) {
                 *ret_why = xstrdup("nobody answers");
@@ -119,7 +119,7 @@ static int ask_imds(Imds *imds, Diag *diag) {
         return r;
 }
 
-/* The region, too, is the metadata service's word. */
+/* The region comes from the metadata service, too. */
 static int ask_token(Diag *diag) {
         _free_ char *token = NULL;
         int64_t seconds;
@@ -180,7 +180,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (r < 0 && r != -ECANCELED && r != -ENOENT && !diag_first_error(&diag))
                 abort();
         if (asked > 2000)
-                abort();        /* the patience has ended */
+                abort();        /* the retries do not end */
         unsetenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
         unsetenv("AWS_ACCESS_KEY_ID");
         unsetenv("AWS_SECRET_ACCESS_KEY");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * signatures_verify() and signature_make() accept only the one message that our key has signed here, in any
- * encoding, and every message that they have signed themselves. */
+ * signatures_verify() accepts from the input only the one message that our key has signed here, in any
+ * encoding. It also accepts each message that signature_make() signs. */
 #include "base/hash.h"
 #include "base/str.h"
 #include "source/signature.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * source_decode(): whole user data; a failure is explained and leaves nothing, a part that is labelled holds
- * maps. source_list_parse(): the lines of a list of sources; each that it takes can be read again. */
+ * source_decode(): whole user data. A failure has an error and leaves no document; a labelled part holds
+ * maps. source_list_parse(): the lines of a list of sources. Each line that it takes can be read again. */
 #include "base/str.h"
 #include "source/source.h"
 

@@ -68,7 +68,7 @@ static char ***words_of(Action *a) {
                                                 : &a->device.parameters;
 }
 
-/* Not inlined: gcc 12 takes a pointer in the union for all of it and warns of the digest, which is longer. */
+/* Not inlined: gcc 12 takes the union to be as large as a pointer, and warns because the digest is longer. */
 static __attribute__((noinline)) void option_set(Action *a, char *word) {
         const struct { const char *name; char **text; } texts[] = {
                 { "running", &a->storage.running }, { "array-uuid", &a->storage.array_uuid },

@@ -213,7 +213,7 @@ static bool opens_for_change(uint64_t flags) {
         return !(flags & O_PATH) && ((flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC));
 }
 
-/* Does it change something? The values for ret. */
+/* True if the call changes something; ret gets the object. */
 static bool counts(const Call *c, const struct seccomp_notif *n, pid_t leader, char *ret, size_t size) {
         const __u64 *a = n->data.args;
         struct open_how how = {};
@@ -291,7 +291,7 @@ static void known_add(pid_t leader) {
                 known[n_known++] = leader;
 }
 
-/* True where the caller is still there to get an answer. */
+/* True if the caller still lives and needs an answer. */
 static bool fault_do(const char *fault, pid_t leader, struct seccomp_notif_resp *resp) {
         if (strcmp(fault, "kill") == 0) {
                 for (size_t i = 0; i < n_known; i++)
@@ -303,9 +303,10 @@ static bool fault_do(const char *fault, pid_t leader, struct seccomp_notif_resp 
                 return false;
         }
         if (strcmp(fault, "cut") == 0) {
-                /* By the kernel, which prints at once, whatever holds the terminal; of its levels a quiet one shows 0 to 3. */
+                /* The kernel prints at once, even if a process holds the terminal. With "quiet" it shows
+                 * levels 0 to 3. */
                 if (put("/dev/kmsg", "<1>VMTEST CUT-HERE\n") < 0) {
-                        perror("fault-tool: /dev/kmsg");        /* DevicePolicy= of its unit, say */
+                        perror("fault-tool: /dev/kmsg");        /* DevicePolicy= in its unit, maybe */
                         _exit(2);
                 }
                 for (;;)
@@ -318,8 +319,8 @@ static bool fault_do(const char *fault, pid_t leader, struct seccomp_notif_resp 
 
 typedef struct Options { unsigned at; const char *fault; bool own; FILE *log; } Options;
 
-/* Until no process is left. Kernels before Linux 6.11 count a process until its parent has waited for it.
- * */
+/* Answers until no process is left. Kernels before Linux 6.11 count a process until its parent has waited
+ * for it. */
 static unsigned watch(int listener, int pidfd, int *ret_status, const Options *o) {
         unsigned total = 0;
         bool running = false;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * usage: networkd-tool reload SECONDS
  *        networkd-tool serve FILE
- * reload has systemd-networkd read its files again, as udev-net-manager has; exit status 0, or the errno and a sentence. serve is a
- * systemd-networkd that answers Manager.Describe with what stands in FILE. */
+ * reload makes systemd-networkd read its files again, as udev-net-manager does. The exit status is 0, or
+ * the errno after a message. serve is a systemd-networkd that answers Manager.Describe with the text of
+ * FILE. */
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"

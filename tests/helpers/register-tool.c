@@ -2,8 +2,8 @@
  * check-node of a machine whose root is not a running system: may its kubelet register with a taint for
  * CODE?
  * usage: register-tool ROOT INSTANCE-ID CODE SECONDS
- * Prints "ok" or "CAUSE: SENTENCE", "found JSON" for a finding, and "warning CODE: SENTENCE"; exits with
- * the code of the cause. */
+ * It prints "ok" or "CAUSE: SENTENCE", "found JSON" for a finding, and "warning CODE: SENTENCE". The exit
+ * status is that of the cause. */
 #include "apply/device.h"
 
 #include "base/log.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * usage: wait-tool EXPECTED TIMEOUT [DEVICE...]
- * Waits for instance stores of this machine, and for volumes of these names, as init does, with the debug log on; tests/vm/late-disks.sh
- * drives it. The last line is "RESULT after MICROSECONDS us": 1, 0 or a negative errno. */
+ * Waits for instance stores of this machine, and for volumes of these names, as init does, with the debug
+ * log on. tests/vm/late-disks.sh runs it. The last line is "RESULT after MICROSECONDS us": 1, 0 or a
+ * negative errno. */
 #include "host/detect.h"
 
 #include "base/log.h"
