@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A file of nodeadm or ours → the manager of an interface; and its name, by the file for networkd. */
+ * A file of nodeadm or ours → the manager of an interface; and its MAC, by the file for networkd. */
 #include "base/str.h"
 #include "nic/nic.h"
 #include "nic/plan/interface.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * mime_split(): each part lies within the limits, in order, and failures are explained. */
+ * mime_split(): the parts are in order and end with NUL, and failures are explained. */
 #include "base/str.h"
 #include "doc/doc.h"
 

@@ -84,7 +84,7 @@ static void read_kept(const Root *root) {
         snapshot_write(root, &snapshot, &diag);
 }
 
-/* Whatever the manifest says, what no plan has ever written stays: /etc/victim is in none by that path. */
+/* Any bytes as the manifest of prune-files. */
 static void prune(const Root *root) {
         _cleanup_(diag_done) Diag diag = {};
         Action actions[] = {

@@ -199,7 +199,7 @@ TEST(signatures_of_other_keys_and_unsigned_texts_are_refused) {
         ASSERT_REFUSED(trust, "\n", 1);
 }
 
-/* Base64 of which the last digit says less than it could has four spellings; one of them counts. */
+/* The last digit of this base64 has bits that mean nothing, so 16 digits decode alike; only one is accepted. */
 TEST(another_base64_spelling_of_the_signature_is_refused) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
@@ -219,7 +219,7 @@ TEST(a_signed_text_may_be_encoded_in_base64_once_but_not_twice) {
         ASSERT_REFUSED(trust, twice, strlen(twice));
 }
 
-TEST(broken_or_indented_mime_cannot_be_signed) {
+TEST(mime_that_a_node_could_not_verify_cannot_be_signed) {
         const char *const texts[] = {
                 "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=xx\n\n--xx\n\na\n",         /* open */
                 "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=xx\n\n--xx\n\na\n--xx--\nb\n",
@@ -365,7 +365,7 @@ TEST(a_dead_link_in_the_path_of_the_keys_is_an_error) {
         ASSERT_OK(root_link(f.root, "/etc/nodestrap", "/mnt/conf"));
         ASSERT_DISTRUSTED(&f, "/etc/nodestrap is a dead symbolic link");
         ASSERT_OK(root_make_dirs(f.root, "/mnt/conf", 0755));
-        ASSERT_OK(trust_load(f.root, &f.trust, &f.diag));       /* it leads to a file without a key */
+        ASSERT_OK(trust_load(f.root, &f.trust, &f.diag));       /* it leads to a directory without a key */
         ASSERT_TRUE(!f.trust);
 }
 

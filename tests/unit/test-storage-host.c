@@ -26,7 +26,7 @@
 
 static unsigned waits, waited_for;
 static int wait_result;
-static const char *arrives;             /* this disk's size is there after the wait */
+static const char *arrives;             /* this disk is there after the wait */
 static char *arrives_below;
 
 int wait_for_disks(_unused_ const Root *root, _unused_ const Config *config, unsigned expected, _unused_ const HostOptions *options, Diag *diag) {
@@ -197,7 +197,7 @@ static const Storage *as_nobody(Run *r) {
         return s;
 }
 
-TEST(only_root_can_look) {
+TEST(only_root_can_read_what_its_mode_hides) {
         RUN(r, "stores");
         _free_ char *device = xasprintf("%s/dev/nvme1n1", r.dir), *folder = xasprintf("%s/var/lib/kubelet", r.dir);
         ASSERT_EQ(chmod(r.dir, 0755), 0);
@@ -711,7 +711,7 @@ TEST(a_directory_below_the_real_proc_is_on_proc) {
 }
 
 /* A container may leave directories so deep that their path is longer than PATH_MAX. */
-TEST(a_directory_that_is_too_deep_is_counted_as_far_as_paths_lead) {
+TEST(a_directory_deeper_than_a_path_can_be_is_not_empty) {
         char dir[] = P_tmpdir "/test-deep-XXXXXX", name[201];
         _cleanup_(root_freep) Root *root = NULL;
         _cleanup_(diag_done) Diag diag = {};

@@ -113,7 +113,7 @@ TEST(missing_files_give_no_verdict) {
         ASSERT_EQ(b.tuning.n_faults, 0);
 }
 
-/* As many CPUs as Grace has, of which other programs have changed two. */
+/* As many CPUs as Grace has, of which other programs have changed three. */
 TEST(all_cpus_are_checked) {
         BOX(b, "tuning-right");
         for (size_t i = 0; i < 144; i++) {

@@ -14,7 +14,7 @@
 #define BOOT "/proc/sys/kernel/random/boot_id"
 #define FILE_OF_IT RUN_DIR "/devices.json"
 
-/* fabric comes after driver, and kubelet after both; the devices phase is the first two. */
+/* fabric waits for driver. The first two actions are the devices phase, and kubelet is in the run phase. */
 typedef struct Box { char path[32]; Root *root; Plan plan; Action actions[3]; Results results; Apply apply; Diag diag; } Box;
 
 static int remove_one(const char *path, _unused_ const struct stat *st, _unused_ int flag, _unused_ struct FTW *ftw) {

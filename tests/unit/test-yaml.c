@@ -4,7 +4,7 @@
 #include "doc/doc.h"
 #include "test.h"
 
-/* One parse: what came of it, as JSON text of all documents, or the first error as a line of text. */
+/* One parse: all documents, or its errors. */
 typedef struct Parsed { Documents documents; Diag diag; int r; } Parsed;
 
 static void parsed_done(Parsed *p) {
