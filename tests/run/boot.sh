@@ -197,6 +197,7 @@ tree_disturbed() {                      # /vmtest/next has a line for each boot:
 tree_helpers() { cp "$HELPERS"/*-tool "$tree/vmtest/"; }
 tree_containerd_version() {             # of the suite, as an EKS image says it: asking the program can take longer than it may here
         local version=1.6.20; [[ ! $(head_of run) =~ trixie|arm64 ]] || version=1.7.24
+        [ ! -e "$tree/usr/bin/containerd" ] || version=$("$tree/usr/bin/containerd" --version | awk '{ print $3 }')     # of tree_containerd2
         mkdir -p "$tree/etc/eks"; echo $version >"$tree/etc/eks/containerd-version.txt"
 }
 tree_containerd_enabled() { enable containerd.service multi-user.target; }
