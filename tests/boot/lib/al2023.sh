@@ -13,7 +13,7 @@ calls() { is "$(cat $SOMEBODY/nodeadm 2>/dev/null | wc -l)" "$1"; }
 # Once or more: udev may report an interface when it comes, and again when systemd-udev-trigger requests all.
 internal_calls() { is "$(sort -u $SOMEBODY/nodeadm-internal 2>/dev/null | sed 's/^nodeadm-internal //' | paste -sd,)" "$1"; }
 ended_well() { is "$(property "$1" Result) $(property "$1" ConditionResult) $(property "$1" ExecMainStatus)" "success yes 0"; }
-# It has "started" when its program was begun (Type=simple), which may be before it has recorded anything.
+# systemd counts kubelet as started when its program begins (Type=simple), which may be before it has recorded anything.
 kubelet_began() { timeout 120 tail -n +1 -F /run/recording-kubelet/starts 2>/dev/null | grep -qm1 start; }
 kubelet_has() { kubelet_began; grep -zqxE -- "$1" /run/recording-kubelet/argv || { tr '\0' '\n' </run/recording-kubelet/argv; return 1; }; }
 kubelet_planned() { active kubelet && nodestrap plan "$@" --credential-plugin aws --show-secrets --output json >plan.json && python3 compare.py kubelet plan.json /run/recording-kubelet/argv; }
@@ -30,15 +30,15 @@ check_image() { # BOOT
         try "$1: containerd and kubelet are in runtime.slice" is "$(property containerd Slice) $(property kubelet Slice)" "runtime.slice runtime.slice"
         try "$1: scripts of cloud-init find the files of the configuration phase" grep -q NODEADM_KUBELET_ARGS= /run/cloud-init/network
         try "$1: kubelet is inactive while scripts of cloud-init run" grep -qx 'kubelet is inactive' /run/cloud-init/final
-        try "$1: the CNI has later interfaces" test -e /run/nodeadm/init
+        try "$1: /run/nodeadm/init exists, so later interfaces belong to the CNI" test -e /run/nodeadm/init
         try "$1: no ordering cycle was broken" no_cycle
         try "$1: no unit failed" is "$(systemctl list-units --failed --plain --no-legend | grep -E 'node|kubelet|containerd|cloud')" ''
 }
 # These check which program has set up the network.
 check_network_theirs() {
-        try "$1: the nodeadm-internal of the image was called for the interface and for all" internal_calls 'boot-hook,udev-net-manager --action add --interface eth0'
+        try "$1: the nodeadm-internal of the image ran boot-hook and added eth0" internal_calls 'boot-hook,udev-net-manager --action add --interface eth0'
         try "$1: the networkd settings of nodestrap are not there" no test -e /run/systemd/networkd.conf.d/80-nodestrap.conf
-        try "$1: nodestrap has no interface" is "$(find /run/systemd/network -name '70-eks*' 2>/dev/null) $(systemctl list-units --all --plain --no-legend 'nodestrap-udev-net-manager@*')" ' '
+        try "$1: nodestrap has no .network file and no unit of an interface" is "$(find /run/systemd/network -name '70-eks*' 2>/dev/null) $(systemctl list-units --all --plain --no-legend 'nodestrap-udev-net-manager@*')" ' '
 }
 check_network_ours() {
         try "$1: the nodeadm-internal of the image was not called" internal_calls ''
@@ -62,7 +62,7 @@ check_theirs() { # BOOT : a nodeadm has started this node
         try "$1: kubelet has the arguments of nodeadm" kubelet_has --written-by=somebody
         try "$1: nodestrap did nothing" no found_in /run/nodestrap
 }
-check_ours() { # BOOT : the nodestrap units have
+check_ours() { # BOOT : the nodestrap units have started this node
         check_image "$1"
         check_network_ours "$1"
         try "$1: the first phase succeeded" ended_well nodestrap-config
@@ -75,14 +75,14 @@ check_ours() { # BOOT : the nodestrap units have
         try "$1: containerd has every planned setting" python3 compare.py containerd plan.json dump.toml
         try "$1: the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
 }
-check_swapped() { # BOOT : the nodeadm units have, with our program under its name
+check_swapped() { # BOOT : the nodeadm units have started this node, with our program under the name nodeadm
         check_image "$1"
         [ ! -e table ] || check_network_swapped "$1"
         try "$1: nodeadm-config ended well" ended_well nodeadm-config
         try "$1: nodeadm-run ended well" ended_well nodeadm-run
-        try "$1: the units of nodestrap did nothing" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "inactive inactive"
-        try "$1: nodestrap wrote what kubelet has" kubelet_has --config=/etc/kubernetes/kubelet/config.json
-        try "$1: the kubeconfig names aws, as that of nodeadm" grep -q 'command: "\?aws' /var/lib/kubelet/kubeconfig
+        try "$1: the nodestrap units are inactive" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "inactive inactive"
+        try "$1: kubelet has the --config flag of nodestrap" kubelet_has --config=/etc/kubernetes/kubelet/config.json
+        try "$1: the kubeconfig names the command aws, as the kubeconfig of nodeadm does" grep -q 'command: "\?aws' /var/lib/kubelet/kubeconfig
         try "$1: the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
 }
 # A second start of nodeadm-run starts nodeadm-config again, which has ended: nothing changes.
@@ -103,7 +103,7 @@ back_from_swap() { update-alternatives --set nodeadm /usr/bin/nodeadm.aws && upd
 swap_again() { update-alternatives --auto nodeadm && update-alternatives --auto nodeadm-internal; }
 both_are() { is "$(readlink -f /usr/bin/nodeadm /usr/bin/nodeadm-internal | xargs)" "$1"; }
 
-# nodestrap leaves its directory in /run, which does not show which program has this boot.
+# A call of nodestrap leaves its directory in /run, so that directory does not show which program has this boot.
 called_by_hand() { nodestrap wait --timeout 1s; test -d /run/nodestrap; }
 restarts_kubelet() { local before; before=$(property kubelet MainPID); systemctl restart kubelet && active kubelet && no is "$(property kubelet MainPID)" "$before"; }
 
@@ -141,8 +141,8 @@ check_ways() {
         next_boot
 }
 
-# Both are enabled: nodestrap has the boot. Then each starts by hand once more, and the other way round after a boot by nodeadm.
-# systemd skips it because the first of both has run (exec-condition), or because the other is enabled (a condition of the unit).
+# The units of both are enabled, and nodestrap gets the boot. Then both start by hand; they do so again after a boot by nodeadm.
+# systemd skips a unit because the other program has run (exec-condition), or because its units are enabled (a condition of the unit).
 skipped() { is "$(property "$1" ActiveState) $(property "$1" ExecMainStartTimestampMonotonic)" "inactive 0" && { is "$(property "$1" Result)" exec-condition || is "$(property "$1" ConditionResult)" no; }; }
 check_both() {
         case $VMTEST_BOOT in
@@ -151,7 +151,7 @@ check_both() {
                 for unit in $THEIR_UNITS udev-net-manager@eth0; do try "$unit was skipped" skipped $unit; done
                 try "a warning in the journal names the enabled nodeadm units" in_journal 'two-bootstrappers: nodeadm-config.service and nodeadm-run.service are enabled'
                 try "status names nodeadm-config.service" sh -c "nodestrap status --long | grep -F nodeadm-config.service"
-                try "nodeadm started by hand is skipped" systemctl start nodeadm-config nodeadm-run
+                try "systemctl start of the nodeadm units by hand succeeds" systemctl start nodeadm-config nodeadm-run
                 try "nodeadm started by hand did not run" calls 0
                 try "the nodestrap units stay active" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "active active"
                 try "the nodestrap units can start again" systemctl restart nodestrap-config nodestrap-run

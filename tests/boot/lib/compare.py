@@ -145,7 +145,7 @@ def unchanged(status):
 
 
 def same(one, other):
-    """But for the memory that the kernel found: it lies elsewhere at each boot (KASLR), and reserves some pages more or less."""
+    """Without the memory size: the kernel lies elsewhere at each boot (KASLR), and reserves some pages more or less."""
     for name in sorted(one.keys() | other.keys()):
         a, b = (without_memory(plan.get(name)) for plan in (one, other))
         if a != b:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced by a boot test inside its guest. `try NAME COMMAND…` is one TAP line: ok if COMMAND succeeds; its output is shown if not.
-# The count survives a reboot, because the output of all boots becomes one report. The last boot says `finish`.
+# The count survives a reboot, because the output of all boots becomes one report. The last boot calls `finish`.
 cd /vmtest || exit 1
 count=$(cat out/tap-count 2>/dev/null || echo 0) bad=$(cat out/tap-bad 2>/dev/null || echo 0)
 
@@ -78,7 +78,7 @@ check_second_run() {
         try "the second init restarts neither containerd nor kubelet" is "$(property containerd MainPID) $(property kubelet MainPID)" "$containerd $kubelet"
 }
 
-# cloud-init ran whole, and its shell part between the two phases.
+# cloud-init ran to its end, and its shell script between the two phases.
 check_cloud_init() {
         try "cloud-init ran to its end" sh -c "cloud-init status --wait --long; grep -q . /run/cloud-init/result.json"
         try "cloud-init read its data from the metadata service" grep -q DataSourceEc2 /run/cloud-init/status.json

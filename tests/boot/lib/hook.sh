@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced behind guest.sh by tests of the boot hook: the real systemd-networkd, veths with both ends in this network, and a DHCP server. That
-# server ignores the first question.
+# server ignores the first request.
 networks=/run/systemd/network id=$(cat imds/latest/meta-data/instance-id) mac=$(cat imds/latest/meta-data/mac) second=0a:00:00:00:00:01
 decisions=/etc/eks/nodeadm/udev-net-manager/$id macs=/etc/eks/nodeadm/udev-net-manager/by-mac/$id
 
@@ -9,7 +9,7 @@ veth() { ip link add "eth$1" address "$2" type veth peer name "p$1" && ip link s
 network() { mkdir -p $networks; printf '[Match]\nName=%s\n[Network]\nLinkLocalAddressing=no\n%s\n' "$1" "$2" >"$networks/70-eks-$1.network"; }    # network NAME LINE
 decide() { mkdir -p "$decisions"; echo "$2" >"$decisions/$1"; }
 hook() { nodestrap boot-hook "$@" 2>out/hook; is $? 0 || { cat out/hook; return 1; }; }
-# At its deadline the hook says what is missing. On a busy machine it may not have looked within two seconds, so longer ones follow.
+# At its deadline the hook says what is missing. On a busy machine it may not have looked within two seconds, so longer deadlines follow.
 hook_fails() { # SENTENCE
         local span
         for span in 2s 20s 2m; do
@@ -18,7 +18,7 @@ hook_fails() { # SENTENCE
         done
         cat out/hook; return 1
 }
-hooks=0                 # each has a unit of its own, as systemd may still hold the unit of the one before
+hooks=0                 # each hook has its own unit, since systemd may still hold the unit of an earlier one
 hook_begins() { hooks=$((hooks + 1)); rm -f /run/hook; systemd-run -q --unit=hook$hooks --collect -p StandardError=file:/vmtest/out/hook -p Type=oneshot --no-block -p ExecStopPost='/bin/sh -c "echo $$EXIT_STATUS >/run/hook"' nodestrap boot-hook; }
 hook_is_there() { busctl list --no-legend | grep -F " nodestrap "; }
 hook_is_on_the_bus() { eventually hook_is_there >/dev/null; }
@@ -32,7 +32,7 @@ has_address() { ip -4 -o address show "$1" | grep -F " $2/" || { ip address show
 no_bus() { systemctl stop dbus.socket dbus && rm -f /run/dbus/system_bus_socket; }
 reload() { /vmtest/networkd-tool reload 2m; }
 id_of_networkd() { property systemd-networkd InvocationID; }
-# Answers questions on an interface with one address, from the second one on.
+# Answers DHCP requests on an interface with one address, from the second request on.
 dhcp() { # INTERFACE ADDRESS
         cat >dhcp.py <<'END'
 import socket, sys
@@ -116,7 +116,7 @@ check_hook() {
         try "eth0 and eth1 are configured, and eth2 is unmanaged" states "configured configured unmanaged"
         try "the hook reports the complete network in one line" is "$(grep -c 'The network is complete after .* Configured: eth0, eth1; all other links are unmanaged' out/hook)/$(wc -l <out/hook)" 1/1
 
-        # networkd that goes and comes back while it waits
+        # networkd stops and starts while the hook waits
         kill $dhcp_pid; network eth1 Address=10.9.0.6/24; ip link set p1 down
         try "a reload succeeds after a file has changed" reload
         hook_begins; hook_is_on_the_bus; systemctl restart systemd-networkd; ip link set p1 up
@@ -157,7 +157,7 @@ check_hook() {
         try "eth1 has the address of the new file" has_address eth1 10.9.0.7
 }
 
-# In a boot where sysinit.target, and with it the bus, waits for cloud-init, and that for the configuration phase (tree: hook_early).
+# In a boot where sysinit.target and the bus wait for cloud-init, which waits for the configuration phase (tree: hook_early).
 early_links() { veth 0 "$mac"; veth 1 $second; network eth0 Address=10.8.0.5/24; decide eth1 io.systemd.Network; }
 early_second() { network eth1 Address=10.9.0.5/24; reload; }
 

@@ -32,7 +32,7 @@ instance_new() {
         [ ! -d /usr/lib/nodestrap/systemd ] || cp -rT /usr/lib/nodestrap/systemd /run/systemd
         while read -r i mac _; do match_of "eth$i" "$mac"; done <$TABLE
 }
-# In a container an interface has no permanent MAC address, which is what .network files are to match by: it is the one it has.
+# In a container an interface has no permanent MAC address, by which .network files match. So they match by its present one.
 match_of() { # NAME MAC
         local d=/etc/systemd/network/70-eks-$1.network.d; mkdir -p "$d"
         printf '[Match]\nPermanentMACAddress=\nMACAddress=%s\n' "$2" >"$d/veth.conf"
@@ -43,8 +43,8 @@ links() {
         systemctl is-active -q vpc || systemd-run -q --collect --unit=vpc python3 /vmtest/veths.py serve $TABLE $VPC || return
         until [ -e $VPC/ready ]; do systemctl is-active -q vpc && sleep 0.02 || return; done
 }
-# Its interfaces are there, all or INDEX…, and udev tells of each. As a rule networkd has begun by then, with the file of the image for
-# all of them; with FIRST=udev it starts afterwards.
+# The interfaces come, all or INDEX…, and udev reports each. Usually networkd runs by then, with the file of the image for all of them;
+# with FIRST=udev it starts afterwards.
 instance_up() {
         links "$@" || return
         [ "${FIRST-}" = udev ] || systemctl start systemd-networkd
@@ -63,7 +63,7 @@ add() {
 }
 remove() { $MANAGER --action remove --interface "$1" 2>&1; }
 boot_hook() { $HOOK >out/boot-hook 2>&1; local r=$?; cat out/boot-hook; return $r; }
-# Of which interfaces the routes are compared: the boot hook may have had to start networkd again, see check_restart.
+# The interfaces whose routes are compared: the boot hook may have restarted networkd, see check_restart.
 routed() { if [ $# = 0 ] && grep -q 'restarting it' out/boot-hook; then seq 1 $(($(count_of_listed) - 1)); else printf '%s\n' "$@"; fi; }
 
 # ---- what must be so ----
@@ -80,7 +80,7 @@ cursor() { journalctl -b -n 0 --show-cursor --no-pager | sed -n 's/^-- cursor: /
 network_stamp() { find $NETWORKS $DECISIONS ! -type d -printf '%p %i %T@ %s %l\n' | sort; }
 log_since() { journalctl --sync; journalctl -b -u systemd-networkd -o cat --no-pager --after-cursor="$1"; }
 
-# check_interfaces WHOSE [INDEX…] : of those that networkd has, all that are there without INDEX
+# check_interfaces WHOSE [INDEX…] : the interfaces of networkd; without INDEX all that are there
 check_interfaces() {
         local whose=$1; shift
         try "$whose: the boot hook succeeds" boot_hook
@@ -118,7 +118,7 @@ check_again() {
         try "$1: networkd does nothing if the interfaces are added again" eventually quiet_again
         try "$1: no file is written if the interfaces are added again" diff <(echo "$stamp") <(network_stamp)
 }
-# networkd starts again. The primary interface's routes are not compared: of those 252 leaves one without its metric.
+# networkd starts again. The routes of the primary interface are not compared: systemd 252 leaves one of them without its metric.
 check_restart() { # WHOSE LAST
         local i others; mapfile -t others < <(seq 1 "$2")
         systemctl restart systemd-networkd; for i in 0 "${others[@]}"; do comes_to "eth$i" configured; done
@@ -139,7 +139,7 @@ check_late_metadata() {
         printf '404 %s 1.5 list\n=0 */device-number 1x\n=0 */network-card 1x\n404 */network-card 2x\n' "$(awk '$1 == 5 { print $2 }' $TABLE)" >imds/lag
         try "late metadata: udev-net-manager adds all interfaces" instance_up
         check_interfaces "late metadata"
-        # rounds of 0.5 s, and each asks for what is not complete
+        # nodestrap asks every 0.5 s for what is not complete
         try "late metadata: the metadata service gets no more requests than allowed: $(wc -l <$REQUESTS)" requests_at_most $((5 * 8 * 3 + 10))
 }
 check_late_primary() {
@@ -189,7 +189,7 @@ check_cni() {
         try "after a restart of networkd the interface of the CNI is unmanaged" states unmanaged eth2
         try "after a restart of networkd the other interfaces are configured" states configured eth0 eth1
         try "after a restart of networkd the other interfaces have routes as computed" veths check routes 1
-        try "after a restart of networkd the traffic of the other interfaces is right" veths traffic $VPC 0 1
+        try "after a restart of networkd traffic of the other interfaces leaves through the right ones" veths traffic $VPC 0 1
 
         machine_stops
         try "after a reboot: udev-net-manager adds all interfaces" instance_up
@@ -203,7 +203,7 @@ check_drop_ins() {
         mkdir -p /usr/lib/systemd/network/70-eth1.network.d
         printf '[Network]\nAddress=10.11.0.99/32\n' >/usr/lib/systemd/network/70-eth1.network.d/alias.conf
         try "settings of the image: udev-net-manager adds both interfaces" instance_up
-        try "networkd heeds an address in a drop-in of the image" eventually alias_is_there
+        try "networkd uses an address in a drop-in of the image" eventually alias_is_there
         check_interfaces "settings of the image"
 }
 has_default() { local routes; routes=$(ip route show table "$2"); grep "^default.* dev $1 " <<<"$routes" || { echo "$routes"; return 1; }; }     # has_default NAME TABLE
