@@ -18,7 +18,7 @@ if [ "$VMTEST_BOOT" = 1 ]; then
         exit
 fi
 try "data on the array survives the reboot" is "$(cat $STORES/kept)" kept
-try "both phases succeeded" is "$(property nodestrap-config ExecMainStatus) $(property nodestrap-run ActiveState)" "0 active"
-try "kubelet is active, and was started once" is "$(property kubelet ActiveState) $(wc -l </run/recording-kubelet/starts)" "active 1"
-try "the plan is the same" is "$(plan_id)" "$(cat out/id)"
+try "both phases succeed after the reboot" is "$(property nodestrap-config ExecMainStatus) $(property nodestrap-run ActiveState)" "0 active"
+try "kubelet is active after the reboot and was started once" is "$(property kubelet ActiveState) $(wc -l </run/recording-kubelet/starts)" "active 1"
+try "the plan is the same after the reboot" is "$(plan_id)" "$(cat out/id)"
 finish

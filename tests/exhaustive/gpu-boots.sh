@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The boots of machines with GPUs (tests/boot/gpu-*.sh, and more types here) again on the other Debian. systemd 252 and 257 differ, for
-# example in which file hides which. Those of older images run with one of autumn 2026, too.
+# example in which file hides which. Boots with an older image run with one of autumn 2026, too.
 # ONLY='g5 gen3-*' takes some of them.
 set -u; here=$(realpath "$(dirname "$0")/.."); W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 count=0 bad=0
@@ -16,10 +16,10 @@ for word in "${words[@]}"; do
         for script in "$here"/{boot,exhaustive}/gpu-$word.sh; do
                 case $script in */exhaustive/gpu-boots.sh|*/exhaustive/gpu-gen3-*) continue;; esac
                 [ -e "$script" ] || continue
-                if grep -q '^# run: .*-S bookworm' "$script"; then boot "$script" "on trixie" '/^# run:/s/bookworm/trixie/'
-                else boot "$script" "on bookworm" -e '/^# run:/s/trixie/bookworm/' -e '/^# tree:/s/$/ containerd_version/'; fi
+                if grep -q '^# run: .*-S bookworm' "$script"; then boot "$script" "passes on trixie" '/^# run:/s/bookworm/trixie/'
+                else boot "$script" "passes on bookworm" -e '/^# run:/s/trixie/bookworm/' -e '/^# tree:/s/$/ containerd_version/'; fi
                 case $script in *-no-vpd.sh) continue;; esac            # tests/exhaustive/gpu-gen3-no-vpd.sh
-                if grep -q '^# gpu: .* gen[12]' "$script"; then boot "$script" "with an image of autumn 2026" '/^# gpu:/s/ gen[12]/ gen3/'; fi
+                if grep -q '^# gpu: .* gen[12]' "$script"; then boot "$script" "passes with an image of autumn 2026" '/^# gpu:/s/ gen[12]/ gen3/'; fi
         done
 done
 echo "1..$count"; exit $bad

@@ -6,7 +6,7 @@
 # spec: {kubelet: {config: {maxPods: 110}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# A tray of a GB300 rack from power-on, whose rack takes long.
+# A tray of a GB300 rack from power-on. The fabric of the rack takes long.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -11,11 +11,11 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-try "the node is up" is "$(value verdict) $(property nodestrap-config ExecMainStatus) $(property nodestrap-run ExecMainStatus)" "ok 0 0"
-try "fabric manager runs" systemctl start nvidia-fabricmanager
-try "as the image has started it" once fm-active
-try "the toolkit may write the file of CDI" systemctl start nvidia-cdi-refresh
-try "nvidia-cdi-refresh of the image runs" happened 'cdi-refreshed devices=8'
+try "the verdict is ok, and both phases succeed" is "$(value verdict) $(property nodestrap-config ExecMainStatus) $(property nodestrap-run ExecMainStatus)" "ok 0 0"
+try "systemctl start of fabric manager succeeds" systemctl start nvidia-fabricmanager
+try "fabric manager becomes active once" once fm-active
+try "systemctl start of nvidia-cdi-refresh succeeds" systemctl start nvidia-cdi-refresh
+try "nvidia-cdi-refresh of the image finds 8 devices" happened 'cdi-refreshed devices=8'
 try "nodestrap writes no CDI file" never cdi-generated
 
 finish

@@ -15,8 +15,8 @@
 
 try "the machine was started twice" is "$(grep -c ^power-on /var/lib/power-on)" 2
 check_gpu_node 'module nvidia$' fm-active 'nvidia-smi -L' 'cdi-generated devices=56' 'kubelet gpus=8 fabric=not-supported instances=56 cdi=yes'
-try "the toolkit's own writer of CDI did not run, nor fail" never 'cdi-(refreshed|failed)'
-try "without another reset or reboot" never 'nvidia-smi.*reset'
-try "no GPU was in use when it was to be divided" is "$(awk '$2 == "nvmlDeviceSetMigMode" && $4 > 1' /var/lib/fake-nvml.state)" ""
+try "the CDI writer of the toolkit neither ran nor failed" never 'cdi-(refreshed|failed)'
+try "nvidia-smi resets no GPU" never 'nvidia-smi.*reset'
+try "no GPU was in use when its MIG mode was set" is "$(awk '$2 == "nvmlDeviceSetMigMode" && $4 > 1' /var/lib/fake-nvml.state)" ""
 
 finish

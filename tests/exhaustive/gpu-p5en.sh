@@ -11,6 +11,6 @@
 . /vmtest/gpu.sh
 
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
-try "fabric manager was not tried before there was a driver" once fm-
+try "fabric manager was started once, so never before the driver was there" once fm-
 
 finish

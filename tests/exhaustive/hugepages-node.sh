@@ -17,28 +17,28 @@ again() { nodestrap init --skip config $(sources) 2>out/again; }
 status() { python3 -c 'import json, sys; print(*(json.load(open("/run/nodestrap/status.json"))[k] for k in sys.argv[1:]))' "$@"; }
 found() { python3 -c 'import json, sys; f = next(a["found"] for a in json.load(open("/run/nodestrap/status.json"))["runs"]["devices,run"]["actions"] if a["id"] == sys.argv[1]); print(f["requested"], "short" if f["got"] < f["requested"] else "all")' "reserve-pages:2Mi on node $1"; }
 
-try "the run phase ended well" exited nodestrap-run 0
+try "the run phase succeeds" exited nodestrap-run 0
 try "kubelet found the pages of both nodes when it started" is "$(cat /run/pages-at-kubelet)" "100 50"
 try "status.json has the requested and the reserved pages" is "$(found 0), $(found 1)" "100 all, 50 all"
 kubelet=$(property kubelet MainPID)
-try "a second run" again
-try "has nothing to change" grep -q 'ok: nothing to change' out/again
+try "a second run succeeds" again
+try "the second run says that there is nothing to change" grep -q 'ok: nothing to change' out/again
 try "the second run leaves kubelet alone" is "$(property kubelet MainPID)" "$kubelet"
 
 systemctl stop kubelet
-# Not more than the node has in all, which a plan refuses, and more than the kernel has left of it.
+# At most what the node has in all, since a plan refuses more, and more than the kernel has left.
 most=$(awk '/MemTotal/ { print int($4 / 2048) - 1 }' /sys/devices/system/node/node1/meminfo)
 spec fail "$most"
-try "more than the node has left is a failure" no again
-try "with its own code and exit status" is "$(status verdict code exit step)" "failed EHUGEPAGES 31 reserve-pages:2Mi on node 1"
+try "init fails if the NUMA node lacks the requested huge pages" no again
+try "status.json has the code EHUGEPAGES, the exit status 31 and the step" is "$(status verdict code exit step)" "failed EHUGEPAGES 31 reserve-pages:2Mi on node 1"
 try "the last line has size, node and both numbers" grep -E '^(<[0-9]>)?nodestrap: failed \(31 EHUGEPAGES\) at reserve-pages:2Mi on node 1: .*'"$most" out/again
-try "kubelet stays down" no active kubelet
-try "status.json has the pages that the kernel gave" is "$(found 1)" "$most short"
+try "kubelet stays down after the failure" no active kubelet
+try "status.json has the requested pages, and fewer reserved ones" is "$(found 1)" "$most short"
 
 spec warn "$most"
-try "onShortfall: warn goes on" again
-try "with that verdict" is "$(status verdict code)" "ok OK"
-try "a warning" grep -q 'reserve-pages:2Mi on node 1' out/again
-try "kubelet runs" active kubelet
+try "init succeeds with onShortfall: warn" again
+try "status.json has the verdict ok with onShortfall: warn" is "$(status verdict code)" "ok OK"
+try "a warning names the step that got too few huge pages" grep -q 'reserve-pages:2Mi on node 1' out/again
+try "kubelet runs with onShortfall: warn" active kubelet
 
 finish

@@ -12,9 +12,9 @@ export FIRST=udev
 
 check_instance 32 --cards 32 --ipv6 --subnets 3
 check_again "32 interfaces"
-# one card, of which the metadata does not speak, on a type that is not known: each try asks again
+# one card, which the metadata does not mention, on an unknown instance type: nodestrap asks again at each try
 instance_new --cards 1 --count 4 --prefixes 2 --addresses 3 --ipv6
-try "one card: all were added" instance_up
+try "one card: udev-net-manager adds all interfaces" instance_up
 check_interfaces "one card"
 check_instance 2 --cards 2 --ipv6-only --prefixes 2
 check_late_metadata

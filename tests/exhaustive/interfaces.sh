@@ -13,9 +13,9 @@ check_instance 32 --cards 32 --ipv6 --subnets 3
 check_again "32 interfaces"
 check_instance 16 --cards 16 --device-0 --ipv6-only
 check_instance 8 --cards 8 --subnets 4
-# one card, of which the metadata does not speak, on a type that is not known: each try asks again
+# one card, which the metadata does not mention, on an unknown instance type: nodestrap asks again at each try
 instance_new --cards 1 --count 4 --prefixes 2 --addresses 3 --ipv6
-try "one card: all were added" instance_up
+try "one card: udev-net-manager adds all interfaces" instance_up
 check_interfaces "one card"
 check_instance 2 --cards 2 --ipv6-only --prefixes 2
 

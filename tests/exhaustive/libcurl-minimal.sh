@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every check of what goes through libcurl, with one that has HTTP and HTTPS alone (tests/tools/libcurl.sh).
+# Every check that uses libcurl, with a libcurl that has only HTTP and HTTPS (tests/tools/libcurl.sh).
 here=$(dirname "$(realpath "$0")")
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
-minimal=$("$here/../tools/libcurl.sh" 2>"$tmp/why") || { echo "1..1"; echo "ok 1 - a minimal libcurl # SKIP $(tail -1 "$tmp/why")"; exit "${NODESTRAP_TEST_REQUIRE:-0}"; }
-# It is for our programs alone: those of the tests want their own.
+minimal=$("$here/../tools/libcurl.sh" 2>"$tmp/why") || { echo "1..1"; echo "ok 1 - the checks pass with a minimal libcurl # SKIP $(tail -1 "$tmp/why")"; exit "${NODESTRAP_TEST_REQUIRE:-0}"; }
+# Only our programs use it, since programs of the tests need the usual libcurl.
 mkdir "$tmp/helpers"
 for program in "$(realpath "${NODESTRAP:-build/nodestrap}")" "$(realpath "${HELPERS:-build/tests/helpers}")"/*-tool; do
         case $program in *-tool) name=$tmp/helpers/${program##*/};; *) name=$tmp/nodestrap;; esac
@@ -24,6 +24,6 @@ for check in ec2 token wait register endpoints; do
                 esac
         done < <("$here/../check/$check.sh" 2>&1)
         count=$((count + 1))
-        if [ "$planned" = $((count - before - 1)) ]; then echo "ok $count - $check came to its end"; else echo "not ok $count - $check came to its end"; fi
+        if [ "$planned" = $((count - before - 1)) ]; then echo "ok $count - $check.sh runs as many tests as it plans"; else echo "not ok $count - $check.sh runs as many tests as it plans"; fi
 done
 echo "1..$count"

@@ -14,6 +14,6 @@ compared() {
                 --only 'cgroup v2/*' -n 0 --also /vmtest/tests/oracles/kubelet-cases.jsonl >said 2>&1
         local r=$?; cat said; return $r
 }
-try "plan and kubelet agree on swap, MemoryQoS and what else needs cgroup v2" compared && sed 's/^/# /' said
+try "plan and kubelet agree on swap, MemoryQoS and other settings that need cgroup v2" compared && sed 's/^/# /' said
 
 finish

@@ -15,11 +15,11 @@ mkdir -p under; (target); for n in 3 4 5; do (volume $n 400M); done
 wants "{device: vol-$(id 3), mountTarget: /data}"; : >err
 init >late.out 2>&1 & job=$!
 for _ in $(seq 600); do grep -q "Waiting for EBS volumes" err && break; read -rt 0.2 <> <(:); done
-try "a volume that is not attached is waited for" grep -q "not attached yet: vol-$(id 3); giving up in" err
-try "it is attached" attach 3
-wait $job; try "that ends the wait" is $? 0
+try "nodestrap waits for a volume that is not attached" grep -q "not attached yet: vol-$(id 3); giving up in" err
+try "volume 3 is attached" attach 3
+wait $job; try "init succeeds once the volume is attached" is $? 0
 try "the late volume is mounted" seen /data 3
-try "a boot forgets the mounts" power_cycle /data $P/vol-"$(id 3)"
+try "the simulated boot unmounts the late volume" power_cycle /data $P/vol-"$(id 3)"
 
 # ---- what is refused, before the first write
 was=$(writes 3)
@@ -34,15 +34,15 @@ for b in d[532:1024]:
     for _ in range(8): c=(c>>1)^(0xedb88320 if c&1 else 0)
 d[528:532]=struct.pack('<I',c); open(sys.argv[1],'r+b').write(d)" "/dev/$(name_of 4)"; sync; udevadm settle
 wants "{device: vol-$(id 4), mountTarget: /data}"
-try "LVM is left alone" refuses "volume vol-$(id 4), nvme.*LVM physical volume.*stays as it is"
+try "nodestrap refuses a volume that is an LVM physical volume" refuses "volume vol-$(id 4), nvme.*LVM physical volume.*stays as it is"
 wants "{device: /dev/$(name_of 3), mountTarget: /data}" "{device: vol-$(id 3), mountTarget: /opt/models}"
-try "one volume by two names is refused" refuses "/dev/$(name_of 3) and vol-$(id 3) are the same volume"
+try "nodestrap refuses one volume under two names" refuses "/dev/$(name_of 3) and vol-$(id 3) are the same volume"
 mkdir -p /elsewhere; mount "/dev/$(name_of 3)" /elsewhere
 wants "{device: vol-$(id 3), mountTarget: /data}"
-try "one that is mounted elsewhere is refused" refuses "is mounted at /elsewhere"
+try "nodestrap refuses a volume that is mounted elsewhere" refuses "is mounted at /elsewhere"
 umount /elsewhere
 mount -t tmpfs tmpfs /data
-try "a target that is a mount is refused" refuses "/data is a mount point already \(tmpfs of tmpfs\)"
+try "nodestrap refuses a target that is a mount point already" refuses "/data is a mount point already \(tmpfs of tmpfs\)"
 umount /data
 wants "{device: /dev/vda, mountTarget: /data}"
 try "nodestrap refuses a disk that is not a volume" refuses "not an EBS volume|not attached"
@@ -51,23 +51,23 @@ printf '\0\0\0\0\203\0\0\0\0\10\0\0\0\0\10\0' | dd of="/dev/$(name_of 5)" bs=1 s
 printf '\125\252' | dd of="/dev/$(name_of 5)" bs=1 seek=510 conv=notrunc,fsync status=none
 blockdev --rereadpt "/dev/$(name_of 5)"; udevadm settle
 wants "{device: vol-$(id 5), mountTarget: /data}"
-try "partitions are left alone" refuses 'has partitions \(nvme.*p1\)'
+try "nodestrap refuses a volume with a partition" refuses 'has partitions \(nvme.*p1\)'
 mkfs.ext4 -q "/dev/$(name_of 5)p1"; mkdir -p /newroot; mount "/dev/$(name_of 5)p1" /newroot
-try "one whose partition is mounted, too" refuses 'has partitions'
+try "nodestrap refuses a volume whose partition is mounted" refuses 'has partitions'
 umount /newroot
-try "nothing was written meanwhile" is "$(writes 3)" "$was"
+try "the refusals wrote nothing to volume 3" is "$(writes 3)" "$was"
 
 # ---- mounted at its target by another program already
 mkfs.xfs -qf "/dev/$(name_of 3)"; mount "/dev/$(name_of 3)" /data; echo theirs >/data/x
 wants "{device: vol-$(id 3), mountTarget: /data}"
-try "a volume that fstab mounted is left as it is" init
-try "it is mounted once" is "$(findmnt -no TARGET "/dev/$(name_of 3)" | xargs)" /data
-try "with what it holds" grep -q theirs /data/x
+try "init succeeds with a volume that is mounted at its target already" init
+try "the volume is mounted once, at its target" is "$(findmnt -no TARGET "/dev/$(name_of 3)" | xargs)" /data
+try "the volume still has its data" grep -q theirs /data/x
 umount /data
 
 # ---- an empty file system of another program takes in the directory; another type is kept
 mkfs.ext4 -qF "/dev/$(name_of 3)"; mkdir -p /data; echo fill >/data/f
-try "an empty ext4 is used in the place of xfs" init
-try "with a warning" warns filesystem-kept
-try "the data of the directory is on the volume" is "$(cat /data/f) $(findmnt -no FSTYPE /data)" "fill ext4"
+try "init accepts a volume with an empty ext4 instead of xfs" init
+try "a warning says that nodestrap keeps the file system" warns filesystem-kept
+try "the volume keeps ext4 and has the data of the directory" is "$(cat /data/f) $(findmnt -no FSTYPE /data)" "fill ext4"
 finish
