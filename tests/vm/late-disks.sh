@@ -29,7 +29,7 @@ disconnect() {
 }
 
 # start EXPECTED TIMEOUT: the wait runs, its lines come through a pipe. sees NAME TEXT: goes on when a line holds the text.
-# ends NAME RESULT: it has ended, with this result. Both read no longer than a machine that stands still is worth.
+# ends NAME RESULT: the wait has ended with this result. Both stop if no line comes for 60 s.
 start() { rm -f lines; mkfifo lines; ./wait-tool "$@" >lines 2>&1 & tool=$!; exec 3<lines; seen=; }
 read_lines() { local line; while IFS= read -r -t 60 line <&3; do seen+=$line$'\n'; [[ -z $1 || $line != *"$1"* ]] || return 0; done; }
 said() { [[ $seen == *"$1"* ]] || { echo "no \"$1\" in:"; echo "$seen"; return 1; }; }
@@ -38,65 +38,65 @@ result() { [[ $'\n'$seen == *$'\n'"$1 after "*" us"$'\n' ]] || { echo "no result
 sees() { read_lines "$2"; try "$1" said "$2"; }
 ends() { read_lines ''; wait $tool; try "$1" result "$2"; }
 
-try "the target is set up" target
+try "the NVMe target is set up" target
 for i in 1 2 3; do try "store $i is made" store $i; enable $i; done
 
 start 0 100s
-ends "nothing is there and nothing is promised: there is no wait" 1
+ends "nodestrap does not wait if no disk exists and none is expected" 1
 try "a run without a wait prints no message" never_said nodestrap:
 
 start 2 100s
-sees "it waits for two" "instance stores: 0 of 2"
-try "the first comes" connect 1
-sees "it has seen the first" "instance stores: 1 of 2"
-sees "and tells who is there" "Waiting for instance stores: found 1 of 2 (nvme"
-try "the second comes" connect 2
-ends "it ends when both are there" 1
-try "udev knows them both then" sh -c '[ "$(udevadm info -q property /dev/nvme*n1 | grep -c ^USEC_INITIALIZED)" = 2 ]'
+sees "nodestrap waits for two instance stores" "instance stores: 0 of 2"
+try "the first instance store comes" connect 1
+sees "nodestrap sees the first instance store" "instance stores: 1 of 2"
+sees "the message names the disk that was found" "Waiting for instance stores: found 1 of 2 (nvme"
+try "the second instance store comes" connect 2
+ends "the wait ends when both instance stores are there" 1
+try "udev knows both disks when the wait ends" sh -c '[ "$(udevadm info -q property /dev/nvme*n1 | grep -c ^USEC_INITIALIZED)" = 2 ]'
 
 start 2 100s
-ends "a second time there is no wait" 1
+ends "nodestrap does not wait if both instance stores are there" 1
 try "a second run without a wait prints no message" never_said nodestrap:
 
 start 3 1s
-ends "one too few: it takes what is there in the end" 0
+ends "nodestrap continues with two of three instance stores at the timeout" 0
 try "the message has the number of disks after the wait" said "instance stores: 2 of 3"
 
 start 3 100s
-sees "it waits for a third" "instance stores: 2 of 3"
+sees "nodestrap waits for a third instance store" "instance stores: 2 of 3"
 kill -TERM $tool
 ends "SIGTERM ends the wait" -4
 try "the message says that SIGTERM ended the wait" said "stopped by SIGTERM while waiting for disks; nothing was changed"
 start 3 100s
-sees "it waits for a third again" "instance stores: 2 of 3"
+sees "nodestrap waits for a third instance store in the next run" "instance stores: 2 of 3"
 kill -INT $tool
-ends "SIGINT ends it, too" -4
+ends "SIGINT ends the wait" -4
 
 echo 0 >$TARGET/subsystems/${NQN}3/namespaces/1/enable
 try "a controller without its namespace comes" connect 3
 udevadm settle
 start 0 100s
-sees "its disk is waited for though nobody promised it" "instance stores: 2 of 3"
-try "the namespace comes" enable 3
-ends "it ends when it is there" 1
+sees "nodestrap waits for the disk of a controller even if none is expected" "instance stores: 2 of 3"
+try "the namespace of the controller comes" enable 3
+ends "the wait ends when the disk of the controller is there" 1
 
-try "one goes, and with it its controller" disconnect 3
+try "one disk goes with its controller" disconnect 3
 start 0 100s
-ends "what is gone is not waited for" 1
+ends "nodestrap does not wait for a disk that went with its controller" 1
 
 # udev does not yet know a disk, and an array over disks that it knows.
 forget() { rm "/run/udev/data/b$(cat /sys/block/"$1"/dev)"; }
 disks=(/dev/nvme*n1)
-try "an array is made of both" mdadm --create /dev/md/late --run --level=0 --raid-devices=2 "${disks[@]}"
+try "mdadm makes an array of both disks" mdadm --create /dev/md/late --run --level=0 --raid-devices=2 "${disks[@]}"
 udevadm settle; array=$(basename "$(realpath /dev/md/late)")
 start 2 100s
-ends "disks of an array that runs are there" 1
+ends "nodestrap does not wait for the disks of a running array" 1
 for device in "${disks[0]##*/}" "$array"; do
         try "udev forgets $device" forget "$device"
         start 2 100s
-        sees "$device is waited for" "instance stores: 2 of 2, udev is at work"
-        try "an event tells udev of $device again" udevadm trigger --action=change "/dev/$device"
-        ends "it ends when udev knows $device" 1
+        sees "nodestrap waits until udev knows $device" "instance stores: 2 of 2, udev is at work"
+        try "udevadm triggers an event for $device" udevadm trigger --action=change "/dev/$device"
+        ends "the wait ends when udev knows $device" 1
 done
 mdadm --stop /dev/md/late
 
@@ -105,35 +105,35 @@ mkfifo begin end
 printf 'ACTION=="change", KERNEL=="null", RUN+="/bin/sh /vmtest/hold"\n' >/etc/udev/rules.d/99-hold.rules
 printf 'echo >/vmtest/begin\nread line </vmtest/end\n' >hold
 udevadm control --reload; udevadm trigger --action=change /dev/null
-try "udev is at work" timeout 60 cat begin
+try "udev handles an event that the test holds" timeout 60 cat begin
 start 2 100s
-sees "both are there, but udev is not done" "instance stores: 2 of 2, udev is at work"
-sees "which it says after a second" "Waiting for udev, which still examines the disks (nvme"
-try "udev is let go" timeout 60 sh -c 'echo >end'
-ends "it ends when udev's queue does" 1
+sees "nodestrap waits for udev while both disks are there" "instance stores: 2 of 2, udev is at work"
+sees "the message says that nodestrap waits for udev" "Waiting for udev, which still examines the disks (nvme"
+try "the test ends the event of udev" timeout 60 sh -c 'echo >end'
+ends "the wait ends when the queue of udev is empty" 1
 
 # A machine without udev, such as a container.
 mount -t tmpfs tmpfs /run/udev
 start 3 100s
-ends "without udev it takes what is there" 0
+ends "nodestrap continues with the disks that are there if udev is missing" 0
 umount /run/udev
 
 disconnect 1; disconnect 2
 
-# 90-nodestrap.rules: by the jobs, since a module that is loaded stays so.
+# 90-nodestrap.rules: the test looks at the modprobe units, since a loaded module stays loaded.
 started() { local m; for m in raid0 xfs; do [ "$(property modprobe@$m InactiveExitTimestampMonotonic)" != 0 ] || { echo "modprobe@$m was not started"; return 1; }; done; }
 neither() { local m; for m in raid0 xfs; do is "$(property modprobe@$m InactiveExitTimestampMonotonic)" 0 || return; done; }
 known() { udevadm info /dev/nvme*n1 | grep -q USEC_INITIALIZED; }
 try "without nodestrap-run.service no modules load for an instance store" neither
 mkdir -p /etc/systemd/system/multi-user.target.wants; ln -s /usr/lib/systemd/system/nodestrap-run.service /etc/systemd/system/multi-user.target.wants/
 store 4 "Amazon Elastic Block Store"; enable 4
-try "with it a disk of another model comes" connect 4
-try "udev knows the other disk" eventually known
-try "no modules load for that" neither
-try "it goes" disconnect 4
+try "a disk of another model comes while nodestrap-run.service is enabled" connect 4
+try "udev knows the disk of another model" eventually known
+try "no modules load for a disk of another model" neither
+try "the disk of another model goes" disconnect 4
 try "an instance store comes" connect 1
-try "the modules load" eventually started
+try "the modules load for an instance store" eventually started
 for module in raid0 xfs; do try "the kernel has $module" eventually test -e /sys/module/$module; done
-try "no such unit has failed" is "$(systemctl list-units --failed --no-legend 'modprobe@*')" ''
+try "no modprobe unit has failed" is "$(systemctl list-units --failed --no-legend 'modprobe@*')" ''
 disconnect 1
 finish

@@ -75,37 +75,37 @@ for type in xfs ext4; do printf '#!/bin/sh\necho "a helper was called" >&2\nexit
 for type in xfs ext4; do
         # ---- a new file system ----
         wipe 0; mkdir -p $M; chmod 2751 $M; chown 7:8 $M; setfattr=$(python3 -c "import os; os.setxattr('$M', 'security.selinux', b'system_u:object_r:mnt_t:s0\\0')" 2>&1)
-        try "$type: it is made and mounted (${setfattr:-labelled})" applies 0 "^done make-filesystem" "^done mount:$M" < <(make $type; mount_line "uuid=$U $D0 after=make-filesystem:${serial[0]}")
-        try "$type: as asked for" shows $M SOURCE,FSTYPE "/dev/${disk[0]} $type"
-        try "$type: with noatime" grep -q noatime < <(findmnt -n -o OPTIONS $M)
-        try "$type: it looks like the directory that it covers" is "$(attributes $M) $(python3 -c "import os; print(os.getxattr('$M', 'security.selinux'))")" "2751 7 8 b'system_u:object_r:mnt_t:s0\\x00'"
-        try "$type: it has its final label" is "$(content LABEL "${disk[0]}") $(content UUID "${disk[0]}")" "kubernetes $U"
+        try "$type: nodestrap makes and mounts a file system (${setfattr:-labelled})" applies 0 "^done make-filesystem" "^done mount:$M" < <(make $type; mount_line "uuid=$U $D0 after=make-filesystem:${serial[0]}")
+        try "$type: the mount has the planned disk and type" shows $M SOURCE,FSTYPE "/dev/${disk[0]} $type"
+        try "$type: the mount has noatime" grep -q noatime < <(findmnt -n -o OPTIONS $M)
+        try "$type: the file system has mode, owner and label of the directory that it covers" is "$(attributes $M) $(python3 -c "import os; print(os.getxattr('$M', 'security.selinux'))")" "2751 7 8 b'system_u:object_r:mnt_t:s0\\x00'"
+        try "$type: the file system has its final label and UUID" is "$(content LABEL "${disk[0]}") $(content UUID "${disk[0]}")" "kubernetes $U"
 
-        try "$type: what is mounted and finished is left" applies 0 "^unchanged mount:$M" < <(mount_line "uuid=$U $D0")
+        try "$type: a mounted and finished file system stays as it is" applies 0 "^unchanged mount:$M" < <(mount_line "uuid=$U $D0")
         umount $M
         # The run was killed before the label was there: mode and owner come first.
-        try "$type: (a run that ends before it is finished)" sh -c "$(printf '%s' "mkfs.$type -q ${force[$type]} /dev/${disk[0]} && mount -i /dev/${disk[0]} $M && chown 7:8 $M && chmod 2751 $M")"
+        try "$type: (a run ends before the file system is finished)" sh -c "$(printf '%s' "mkfs.$type -q ${force[$type]} /dev/${disk[0]} && mount -i /dev/${disk[0]} $M && chown 7:8 $M && chmod 2751 $M")"
         exec 9<$M; id=$(findmnt -n -o ID $M)
         try "$type: the repair finishes while a process uses the files" applies 0 "^done mount:$M" < <(mount_line "state=repair $D0")
-        try "$type: in its place" is "$(findmnt -n -o ID $M)" "$id"
-        try "$type: and is finished then" applies 0 "^unchanged mount:$M" < <(mount_line "state=repair $D0")
+        try "$type: the repair leaves the mount in its place" is "$(findmnt -n -o ID $M)" "$id"
+        try "$type: the file system is finished after the repair" applies 0 "^unchanged mount:$M" < <(mount_line "state=repair $D0")
         exec 9<&-
         umount $M; mount -i "/dev/${disk[0]}" $M
-        try "$type: with its label and what it had" is "$(content LABEL "${disk[0]}") $(attributes $M)" "kubernetes 2751 7 8"
-        umount $M; wipe 0; try "$type: (once more)" applies 0 "^done mount:$M" < <(make $type; mount_line "uuid=$U $D0 after=make-filesystem:${serial[0]}")
+        try "$type: the repaired file system has its label, mode and owner" is "$(content LABEL "${disk[0]}") $(attributes $M)" "kubernetes 2751 7 8"
+        umount $M; wipe 0; try "$type: (nodestrap makes and mounts a file system once more)" applies 0 "^done mount:$M" < <(make $type; mount_line "uuid=$U $D0 after=make-filesystem:${serial[0]}")
 
         # ---- moved and bound ----
         rm -rf /var/lib/kubelet /var/lib/containerd /var/log/pods; mkdir -m 750 /var/lib/kubelet
         python3 fill.py /var/lib/containerd; echo one >/var/lib/kubelet/kubeconfig; manifest /var/lib/containerd >want
-        try "$type: content is moved and bound" applies 0 "^done move-files:$M" "^done bind:/var/lib/kubelet" "^done bind:/var/lib/containerd" < <(move_line; binds)
+        try "$type: nodestrap moves and binds the content" applies 0 "^done move-files:$M" "^done bind:/var/lib/kubelet" "^done bind:/var/lib/containerd" < <(move_line; binds)
         manifest /var/lib/containerd >is
-        try "$type: every file is what it was" diff want is
-        try "$type: a hole is a hole" sh -c "[ \$(stat -c %b /var/lib/containerd/snapshots/1/fs/hole) -lt 1000 ]"
-        try "$type: two names are one file" is "$(stat -c %i /var/lib/containerd/snapshots/1/fs/hard)" "$(stat -c %i /var/lib/containerd/snapshots/1/fs/dir/other)"
+        try "$type: every file is the same after the move" diff want is
+        try "$type: a sparse file stays sparse" sh -c "[ \$(stat -c %b /var/lib/containerd/snapshots/1/fs/hole) -lt 1000 ]"
+        try "$type: two hard links stay one file" is "$(stat -c %i /var/lib/containerd/snapshots/1/fs/hard)" "$(stat -c %i /var/lib/containerd/snapshots/1/fs/dir/other)"
         try "$type: the bind leads to the disk" shows /var/lib/containerd SOURCE,FSROOT "/dev/${disk[0]}[/containerd] /containerd"
-        try "$type: and is shared" shows /var/lib/containerd PROPAGATION shared
-        try "$type: pods' logs have a place" is "$(attributes $M/pods)" "755 0 0"
-        try "$type: nothing else is there" is "$(names $M)" "containerd kubelet pods"
+        try "$type: the bind is shared" shows /var/lib/containerd PROPAGATION shared
+        try "$type: the directory for pod logs has mode 755 and belongs to root" is "$(attributes $M/pods)" "755 0 0"
+        try "$type: the disk has only the three planned directories" is "$(names $M)" "containerd kubelet pods"
         try "$type: kubelet finds the capacity of the disk" is "$(stat -f -c '%b %S' /var/lib/kubelet)" "$(stat -f -c '%b %S' $M)"
         try "$type: a second run changes nothing" applies 0 "^unchanged move-files:$M" "^unchanged bind:/var/lib/kubelet" "^unchanged bind:/var/lib/containerd" < <(move_line; binds)
         mkdir -p root && mount --bind / root
@@ -115,47 +115,47 @@ for type in xfs ext4; do
         # ---- systemd ----
         systemctl daemon-reload
         try "$type: systemd has the bind as a mount unit" is "$(property var-lib-containerd.mount ActiveState)" active
-        try "$type: containerd is ordered after it" grep -qw var-lib-containerd.mount < <(property containerd After)
-        try "$type: containerd runs on it" applies 0 "^done start-unit:containerd" < <(printf 'write-file /run/nodestrap/mounts-ready\nstart-unit containerd.service after=write-file:/run/nodestrap/mounts-ready\n')
-        try "$type: its database is on the disk" test -e $M/containerd/io.containerd.metadata.v1.bolt/meta.db
+        try "$type: containerd is ordered after the mount unit" grep -qw var-lib-containerd.mount < <(property containerd After)
+        try "$type: containerd starts after the bind" applies 0 "^done start-unit:containerd" < <(printf 'write-file /run/nodestrap/mounts-ready\nstart-unit containerd.service after=write-file:/run/nodestrap/mounts-ready\n')
+        try "$type: the database of containerd is on the disk" test -e $M/containerd/io.containerd.metadata.v1.bolt/meta.db
         systemctl stop containerd; rm /run/nodestrap/mounts-ready
 
         # ---- the next boot ----
         echo "of a pod" >/var/lib/kubelet/volume; meta=$(sha256sum </var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db)
         unbind; mkdir -p /var/lib/kubelet; echo two >/var/lib/kubelet/kubeconfig; chmod 700 $M
-        try "$type: what is finished is kept and mounted" applies 0 "^done mount:$M" "^done bind:/var/lib/kubelet" < <(mount_line "uuid=$U $D0"; move_line "after=mount:$M"; binds)
-        try "$type: with the root directory that it had" is "$(attributes $M)" "2751 7 8"
-        try "$type: what was written since wins, the rest is there" is "$(cat /var/lib/kubelet/kubeconfig /var/lib/kubelet/volume | xargs) $(sha256sum </var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db)" "two of a pod $meta"
+        try "$type: the next boot keeps and mounts a finished file system" applies 0 "^done mount:$M" "^done bind:/var/lib/kubelet" < <(mount_line "uuid=$U $D0"; move_line "after=mount:$M"; binds)
+        try "$type: the next boot keeps mode and owner of the root directory" is "$(attributes $M)" "2751 7 8"
+        try "$type: newer files of the root disk win, and the other data is there" is "$(cat /var/lib/kubelet/kubeconfig /var/lib/kubelet/volume | xargs) $(sha256sum </var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db)" "two of a pod $meta"
         unbind
 
         # ---- not as planned ----
-        try "$type: another UUID is refused" refuses "carries $type file system \"kubernetes\" with the UUID $U instead of 99999999" < <(mount_line "uuid=99999999-2222-4333-8444-555555555555 $D0")
+        try "$type: nodestrap refuses another UUID" refuses "carries $type file system \"kubernetes\" with the UUID $U instead of 99999999" < <(mount_line "uuid=99999999-2222-4333-8444-555555555555 $D0")
         try "$type: a mount with another id succeeds where the plan could not know it" applies 0 "^done mount:$M" < <(mount_line "uuid=99999999-2222-4333-8444-555555555555 ${D0/deadline/state=assemble deadline}")
         umount $M
         blockdev --setro "/dev/${disk[0]}"
-        try "$type: a disk that cannot be written is not mounted" refuses "${disk[0]} \($type\) cannot be mounted on $M: .*write-protected" < <(mount_line "uuid=$U $D0")
+        try "$type: nodestrap refuses to mount a disk that cannot be written" refuses "${disk[0]} \($type\) cannot be mounted on $M: .*write-protected" < <(mount_line "uuid=$U $D0")
         blockdev --setrw "/dev/${disk[0]}"
 done
 
 rm /sbin/mount.xfs /sbin/mount.ext4
 mkdir aside; mv /usr/lib/x86_64-linux-gnu/libmount.so.1* aside
-try "without libmount" refuses "libmount.so.1, which mounts disks, cannot be loaded: .*; install libmount \(Amazon Linux\) or libmount1" < <(mount_line "uuid=$U $D0")
+try "the mount fails without libmount, and the error names the package" refuses "libmount.so.1, which mounts disks, cannot be loaded: .*; install libmount \(Amazon Linux\) or libmount1" < <(mount_line "uuid=$U $D0")
 mv aside/* /usr/lib/x86_64-linux-gnu/
 
 # ---- not a file system, or not ours ----
 wipe 1
-try "a blank disk" refuses "${disk[1]} \(${serial[1]}\) carries nothing" < <(mount_line "$D1")
+try "nodestrap refuses to mount a blank disk" refuses "${disk[1]} \(${serial[1]}\) carries nothing" < <(mount_line "$D1")
 mkswap "/dev/${disk[1]}" >/dev/null
-try "swap space" refuses "${disk[1]} \(${serial[1]}\) carries swap" < <(mount_line "$D1")
+try "nodestrap refuses to mount swap space" refuses "${disk[1]} \(${serial[1]}\) carries swap" < <(mount_line "$D1")
 mkfs.ext2 -q -F -L old "/dev/${disk[1]}"
-try "a file system of another kind" refuses "carries ext2 file system \"old\"" < <(mount_line "$D1")
+try "nodestrap refuses to mount a file system of another kind" refuses "carries ext2 file system \"old\"" < <(mount_line "$D1")
 wipe 1; mkfs.ext4 -q -F -L kubernetes "/dev/${disk[1]}"; dd if=/dev/zero of="/dev/${disk[1]}" bs=4k seek=1 count=1 conv=fsync,notrunc status=none
-try "a damaged one: libmount's words" refuses "/dev/${disk[1]} \(ext4\) cannot be mounted on $M: .*; see dmesg" < <(mount_line "$D1")
-try "a disk that is another one now" refuses "${disk[1]} is the disk ${serial[1]} now, and was ${serial[0]} when" < <(mount_line "deadline=60s disks=${disk[1]} serials=${serial[0]}")
-try "an EBS volume" refuses "$ebs \($ebs_serial\) is not an instance store" < <(mount_line "deadline=60s disks=$ebs serials=$ebs_serial")
+try "the mount of a damaged file system fails with the text of libmount" refuses "/dev/${disk[1]} \(ext4\) cannot be mounted on $M: .*; see dmesg" < <(mount_line "$D1")
+try "nodestrap refuses to mount a disk that has another serial number now" refuses "${disk[1]} is the disk ${serial[1]} now, and was ${serial[0]} when" < <(mount_line "deadline=60s disks=${disk[1]} serials=${serial[0]}")
+try "nodestrap refuses to mount an EBS volume" refuses "$ebs \($ebs_serial\) is not an instance store" < <(mount_line "deadline=60s disks=$ebs serials=$ebs_serial")
 rmdir $M; echo "a file" >$M
-try "a target that is a file" fails "^failed mount:$M: $M cannot be made: it or a directory above it is a file" < <(mount_line "$D0")
-try "it still is" is "$(cat $M)" "a file"
+try "the mount fails if its target is a file" fails "^failed mount:$M: $M cannot be made: it or a directory above it is a file" < <(mount_line "$D0")
+try "the target is still the same file" is "$(cat $M)" "a file"
 rm $M
 
 # ---- no room ----
@@ -163,12 +163,12 @@ rm -rf /var/lib/kubelet /var/lib/containerd; mkdir -p /var/lib/kubelet; python3 
 head -c 20M /dev/urandom >/var/lib/containerd/big; echo three >/var/lib/kubelet/kubeconfig; manifest /var/lib/containerd /var/lib/kubelet >want
 for make in "mkfs.ext4 -q -F -L kubernetes /dev/${disk[1]} 12M" "mkfs.ext4 -q -F -L kubernetes -N 256 /dev/${disk[1]} 200M"; do
         wipe 1; $make
-        try "no room for the copy" fails "^failed move-files:$M: copying to $M, where [0-9]+ MiB were free .*No space left on device" "^skipped bind:/var/lib/kubelet" \
+        try "move-files fails without room for the copy" fails "^failed move-files:$M: copying to $M, where [0-9]+ MiB were free .*No space left on device" "^skipped bind:/var/lib/kubelet" \
                 < <(mount_line "$D1"; move_line "after=mount:$M"; binds)
         manifest /var/lib/containerd /var/lib/kubelet >is
-        try "the originals are what they were" diff want is
-        try "no remains are on the disk" is "$(names $M)" ""
-        try "nothing is bound" no mountpoint -q /var/lib/containerd
+        try "the originals are the same after the failed copy" diff want is
+        try "the failed copy leaves nothing on the disk" is "$(names $M)" ""
+        try "nothing is bound after the failed copy" no mountpoint -q /var/lib/containerd
         umount $M
 done
 

@@ -24,10 +24,10 @@ content() { blkid -p -o value -s "$1" "/dev/$2" | xargs; }     # content TYPE DE
 # marked N... : how many of these disks, members of an array, carry the mark
 marked() { local n k=0; for n; do [ "$(dd if="/dev/${disk[n]}" bs=4096 count=1 iflag=direct status=none | head -c 9)" != nodestrap ] || k=$((k + 1)); done; echo $k; }
 member() { mdadm --examine --export "/dev/$1" | sed -n "s/^MD_$2=//p"; }
-# md has written the last of its own: that the array is clean, and that no region of its bitmap is dirty
+# md has written its last metadata: the array is clean, and no region of its bitmap is dirty
 quiet() { local d; for d; do until mdadm --examine-bitmap "/dev/$d" | grep -q ' 0 dirty' && grep -qx clean "/sys/block/$(array "$d")/md/array_state"; do sleep 0.1; done; done; }
 locked() { local d a=(); for d in "${disk[@]}"; do a+=("--device=/dev/$d"); done; udevadm lock "${a[@]}" -- "$@"; }
-# udev assembles arrays, or lets them lie
+# udev assembles arrays, or leaves them alone
 automatic() {
         if [ "$1" = yes ]; then rm -f /etc/udev/rules.d/64-md-raid-assembly.rules; else mkdir -p /etc/udev/rules.d; ln -sf /dev/null /etc/udev/rules.d/64-md-raid-assembly.rules; fi
         udevadm control --reload
@@ -63,11 +63,11 @@ automatic yes
 # ---- make ----
 both="$(raid raid0 make "$D3")
 $(fs xfs make "$D3" "after=create-raid:$R")"
-try "an array and a file system are made" applies 0 "^done create-raid:$R" "^done make-filesystem:$R" <<<"$both"
-try "of those disks" array_holds "${disk[@]:0:3}"
-try "in stripes of 256 KiB" is "$(attribute level) $(attribute chunk_size)" "raid0 262144"
-try "with a name that is local to every host" is "$(member "${disk[0]}" NAME)" any:kubernetes
-try "by which udev knows it" is "$(basename "$(readlink -f $R)")" "$(array "${disk[0]}")"
+try "nodestrap makes an array and a file system" applies 0 "^done create-raid:$R" "^done make-filesystem:$R" <<<"$both"
+try "the array has the planned disks" array_holds "${disk[@]:0:3}"
+try "the array is RAID0 with stripes of 256 KiB" is "$(attribute level) $(attribute chunk_size)" "raid0 262144"
+try "the name of the array is local to every host" is "$(member "${disk[0]}" NAME)" any:kubernetes
+try "udev links the name to the array" is "$(basename "$(readlink -f $R)")" "$(array "${disk[0]}")"
 try "the file system is the planned one, and not finished" is "$(content TYPE md/kubernetes) $(content LABEL md/kubernetes) $(content UUID md/kubernetes)" "xfs nodestrap-mk $U"
 try "XFS follows the stripes" is "$(xfs_db -r -c 'sb 0' -c 'p unit width' $R | xargs)" "unit = 64 width = 192"
 try "a finished array and file system stay as they are" applies 0 "^unchanged create-raid:$R" "^unchanged make-filesystem:$R" < <(raid raid0 keep "$D3"; fs xfs keep "$D3")
@@ -78,40 +78,40 @@ try "nodestrap makes a file system again if its making was cut off" applies 0 "^
 xfs_admin -L kubernetes "$R" >/dev/null; udevadm settle
 try "nodestrap never makes a finished file system again" refuses "^failed make-filesystem:$R: md[0-9]+ carries xfs file system \"kubernetes\"" < <(fs ext4 make "$D3")
 try "nodestrap refuses a file system that the plan does not expect" refuses "xfs file system \"kubernetes\", which the plan does not expect" < <(fs ext4 remake "$D3")
-try "where it could not be seen, it is kept" applies 0 "^unchanged make-filesystem:$R" < <(fs ext4 assemble "$D3")
-try "of an array that is made of other disks" refuses "has the disks .* but needs .*${serial[3]}" < <(fs ext4 make "$D4")
+try "nodestrap keeps a file system that the plan could not see" applies 0 "^unchanged make-filesystem:$R" < <(fs ext4 assemble "$D3")
+try "nodestrap refuses a file system on an array of other disks" refuses "has the disks .* but needs .*${serial[3]}" < <(fs ext4 make "$D4")
 
 # ---- assemble ----
 uuid=$(member "${disk[0]}" UUID); A="$D3 array-uuid=$uuid"
-try "an array that udev has assembled meanwhile" applies 0 "^unchanged create-raid:$R" < <(raid raid0 assemble "$A")
+try "nodestrap accepts an array that udev has assembled meanwhile" applies 0 "^unchanged create-raid:$R" < <(raid raid0 assemble "$A")
 automatic no; stop_arrays
-try "an array that does not run" applies 0 "^done create-raid:$R" "^unchanged make-filesystem:$R" < <(raid raid0 assemble "$A"; fs xfs assemble "$D3" "after=create-raid:$R")
-try "is the same array" array_holds "${disk[@]:0:3}"
+try "nodestrap assembles an array that does not run" applies 0 "^done create-raid:$R" "^unchanged make-filesystem:$R" < <(raid raid0 assemble "$A"; fs xfs assemble "$D3" "after=create-raid:$R")
+try "the assembled array has the same disks" array_holds "${disk[@]:0:3}"
 stop_arrays; locked mdadm --quiet --incremental "/dev/${disk[1]}"
-try "(an inactive one holds a disk)" is "$(cat /sys/block/md*/md/array_state)" inactive
-try "an array that was begun" applies 0 "^done create-raid:$R" < <(raid raid0 assemble "$A" "running=$(array "${disk[1]}")")
+try "(an inactive array holds a disk)" is "$(cat /sys/block/md*/md/array_state)" inactive
+try "nodestrap assembles an array that udev has begun" applies 0 "^done create-raid:$R" < <(raid raid0 assemble "$A" "running=$(array "${disk[1]}")")
 stop_arrays; locked mdadm --quiet --incremental "/dev/${disk[1]}"; automatic yes
-try "while udev assembles as well" applies 0 "create-raid:$R" < <(udevadm trigger --action=change "${disk[@]/#//dev/}"; raid raid0 assemble "$A")
+try "nodestrap assembles an array while udev does so as well" applies 0 "create-raid:$R" < <(udevadm trigger --action=change "${disk[@]/#//dev/}"; raid raid0 assemble "$A")
 udevadm settle
-try "it runs in the end" is "$(attribute array_state)" clean
+try "the array runs after udev and nodestrap have assembled it" is "$(attribute array_state)" clean
 automatic no; stop_arrays
-try "an array of another identity is not assembled" refuses "carries member 0 of md array any:kubernetes" < <(raid raid0 assemble "$D3 array-uuid=00000000:00000000:00000000:00000000")
+try "nodestrap refuses to assemble an array with another UUID" refuses "carries member 0 of md array any:kubernetes" < <(raid raid0 assemble "$D3 array-uuid=00000000:00000000:00000000:00000000")
 try "nodestrap refuses an array with a disk that is not a member" refuses "${disk[3]} \(${serial[3]}\) carries nothing" < <(raid raid0 assemble "$D4 array-uuid=$uuid")
 
 # ---- remake ----
-try "an array all of whose members are there is not remade" refuses "all members of the array of ${disk[0]} .* are back" < <(raid raid0 remake "$D3")
+try "nodestrap refuses to remake an array whose members are all there" refuses "all members of the array of ${disk[0]} .* are back" < <(raid raid0 remake "$D3")
 stale 2
 try "(udev has begun an array with what is left)" is "$(cat "/sys/block/$(array "${disk[0]}")/md/array_state")" inactive
-try "an array that cannot be had again is remade" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3" "running=$(array "${disk[0]}")")
-try "of all disks" array_holds "${disk[@]:0:3}"
-try "as another one" no is "$(member "${disk[0]}" UUID)" "$uuid"
+try "nodestrap remakes an array that lost a member" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3" "running=$(array "${disk[0]}")")
+try "the remade array has all disks" array_holds "${disk[@]:0:3}"
+try "the remade array has another UUID" no is "$(member "${disk[0]}" UUID)" "$uuid"
 try "the old file system does not reappear in it" is "$(content TYPE md/kubernetes)" ""
-try "until there is a new one, each of its disks says that nothing on it is needed" is "$(marked 0 1 2)" 3
-try "so a new one can be made" applies 0 "^done make-filesystem:$R" < <(fs ext4 make "$D3")
+try "each disk has the mark of an unfinished array before the new file system" is "$(marked 0 1 2)" 3
+try "nodestrap makes a file system on the remade array" applies 0 "^done make-filesystem:$R" < <(fs ext4 make "$D3")
 try "no disk then has the mark of an unfinished array" is "$(marked 0 1 2)" 0
 try "the array then has ext4, aligned to the stripes" is "$(content TYPE md/kubernetes) $(content LABEL md/kubernetes) $(dumpe2fs -h $R 2>/dev/null | sed -n 's/^RAID str.*: *//p' | xargs)" "ext4 nodestrap-mk 64 192"
 stale 0 2
-try "with one member left" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3")
+try "nodestrap remakes an array with one member left" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3")
 blank; automatic no
 mdadm --quiet --create /dev/md/data --run --homehost=other --name=data --level=0 --raid-devices=2 "/dev/${disk[0]}" "/dev/${disk[1]}" 2>/dev/null
 try "nodestrap refuses to stop the running array of another owner" refuses "${disk[0]} \(${serial[0]}\) carries member 0 of md array other:data" < <(raid raid0 remake "$D3")
@@ -120,32 +120,32 @@ try "nodestrap refuses to wipe the remains of the array of another owner" refuse
 wipe 0
 mdadm --quiet --create /dev/md/kubernetes --run --homehost=other --name=kubernetes --level=0 --raid-devices=2 "/dev/${disk[0]}" "/dev/${disk[3]}" 2>/dev/null
 stop_arrays; automatic yes; locked mdadm --quiet --incremental "/dev/${disk[3]}"
-try "an array made on a host of another name is ours as well" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3")
-try "a file system is made" applies 0 "^done make-filesystem:$R" < <(fs xfs make "$D3")
+try "nodestrap remakes an array of its own that was made on another host" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3")
+try "nodestrap makes a file system on that array" applies 0 "^done make-filesystem:$R" < <(fs xfs make "$D3")
 xfs_admin -L kubernetes "$R" >/dev/null; automatic no; stop_arrays
 for n in 0 1 2; do mdadm --quiet --zero-superblock "/dev/${disk[n]}"; done; automatic yes; udevadm settle
 try "no array is made of disks whose superblocks were zeroed by hand" refuses "${disk[0]} \(${serial[0]}\) carries data without a signature \(byte [0-9]+ is not zero\)" < <(raid raid0 make "$D3")
 try "nodestrap refuses a file system on a disk with unknown data" refuses "carries data without a signature" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
 blank
 D1=$(disks 0)
-try "an array of one disk, as nodeadm makes it" applies 0 "^done create-raid:$R" < <(raid raid0 make "$D1")
+try "nodestrap makes an array of one disk, as nodeadm does" applies 0 "^done create-raid:$R" < <(raid raid0 make "$D1")
 uuid=$(member "${disk[0]}" UUID); automatic no; stop_arrays; automatic yes
-try "is assembled" applies 0 "^(done|unchanged) create-raid:$R" < <(raid raid0 assemble "$D1 array-uuid=$uuid")
+try "nodestrap assembles an array of one disk" applies 0 "^(done|unchanged) create-raid:$R" < <(raid raid0 assemble "$D1 array-uuid=$uuid")
 try "the disk is still a member of the array" array_holds "${disk[0]}"
 blank
 
 # ---- what changed since the plan was made ----
-try "names that lead to other disks now" refuses "${disk[0]} is the disk ${serial[0]} now, and was ${serial[1]} when the plan was made" \
+try "nodestrap refuses disk names that lead to other disks now" refuses "${disk[0]} is the disk ${serial[0]} now, and was ${serial[1]} when the plan was made" \
         < <(raid raid0 make "disks=${disk[0]},${disk[1]} serials=${serial[1]},${serial[0]}")
-try "a disk that is not there" refuses "the disk nvme99n1 \(AWS0\) is gone" < <(raid raid0 make "disks=${disk[0]},nvme99n1 serials=${serial[0]},AWS0")
-try "an EBS volume" refuses "$ebs \($ebs_serial\) is not an instance store but \"Amazon Elastic Block Store" < <(raid raid0 make "disks=${disk[0]},$ebs serials=${serial[0]},$ebs_serial")
-try "an EBS volume for a file system" refuses "$ebs \($ebs_serial\) is not an instance store" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make disks=$ebs serials=$ebs_serial")
+try "nodestrap refuses an array with a missing disk" refuses "the disk nvme99n1 \(AWS0\) is gone" < <(raid raid0 make "disks=${disk[0]},nvme99n1 serials=${serial[0]},AWS0")
+try "nodestrap refuses an array with an EBS volume" refuses "$ebs \($ebs_serial\) is not an instance store but \"Amazon Elastic Block Store" < <(raid raid0 make "disks=${disk[0]},$ebs serials=${serial[0]},$ebs_serial")
+try "nodestrap refuses a file system on an EBS volume" refuses "$ebs \($ebs_serial\) is not an instance store" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make disks=$ebs serials=$ebs_serial")
 mkfs.ext4 -q -F -L mine "/dev/${disk[1]}"
-try "a disk that carries a file system" refuses "${disk[1]} \(${serial[1]}\) carries ext4 file system \"mine\", which the plan does not expect" < <(raid raid0 make "$D3")
+try "nodestrap refuses an array with a disk that has a file system" refuses "${disk[1]} \(${serial[1]}\) carries ext4 file system \"mine\", which the plan does not expect" < <(raid raid0 make "$D3")
 try "nodestrap refuses a foreign file system, also where it may wipe remains" refuses "ext4 file system \"mine\"" < <(raid raid0 remake "$D3")
 try "nodestrap refuses to replace a foreign file system" refuses "ext4 file system \"mine\"" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 1)")
 wipe 1; mkswap "/dev/${disk[1]}" >/dev/null
-try "a disk that is swap space" refuses "carries swap" < <(raid raid0 make "$D3")
+try "nodestrap refuses an array with a disk that is swap space" refuses "carries swap" < <(raid raid0 make "$D3")
 wipe 1; udevadm settle
 python3 -c "import os,sys; os.open('/dev/${disk[1]}', os.O_RDONLY | os.O_EXCL); print('held', flush=True); sys.stdin.read()" < <(exec sleep inf) >held & holder=$!
 tail -f --pid=$holder held | grep -qm1 held
@@ -157,62 +157,62 @@ import os                                       # one partition of 100 MiB in an
 f = os.open('/dev/${disk[1]}', os.O_RDWR); b = bytearray(512); b[446:462] = bytes([0,0,0,0,0x83,0,0,0,0,8,0,0,0,32,3,0]); b[510:512] = b'\\x55\\xaa'
 os.pwrite(f, b, 0); os.fsync(f)"
 blockdev --rereadpt "/dev/${disk[1]}"; udevadm settle
-try "a disk with a partition" refuses "${disk[1]} \(${serial[1]}\) (has a partition|carries partition table)" < <(raid raid0 make "$D3")
+try "nodestrap refuses an array with a disk that has a partition" refuses "${disk[1]} \(${serial[1]}\) (has a partition|carries partition table)" < <(raid raid0 make "$D3")
 wipe 1; blockdev --rereadpt "/dev/${disk[1]}"; udevadm settle
 blockdev --setro "/dev/${disk[1]}"
-try "a disk that cannot be written" refuses "${disk[1]} \(${serial[1]}\) cannot be written: the kernel made it read-only" < <(raid raid0 make "$D3")
+try "nodestrap refuses an array with a disk that cannot be written" refuses "${disk[1]} \(${serial[1]}\) cannot be written: the kernel made it read-only" < <(raid raid0 make "$D3")
 blockdev --setrw "/dev/${disk[1]}"
 try "nodestrap refuses a step for disks that it has not read" refuses "were not read" < <(raid raid0 unknown "$D3")
 
 # ---- programs ----
 mkdir empty failing
 printf '#!/bin/sh\necho "mdadm: not today" >&2\nexit 2\n' >failing/mdadm; chmod 755 failing/mdadm
-programs=$PWD/empty try "no mdadm" applies 30 "mdadm is not there; the image needs mdadm" < <(raid raid0 make "$D3")
-programs=$PWD/empty try "no mkfs" applies 30 "mkfs.xfs is not there; the image needs xfsprogs" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
-programs=$PWD/failing:$PATH try "mdadm fails" applies 30 "$R of ${disk[0]} \(${serial[0]}\), .* cannot be created: mdadm exited with status 2, last said \"mdadm: not today\"" < <(raid raid0 make "$D3")
+programs=$PWD/empty try "create-raid fails without mdadm" applies 30 "mdadm is not there; the image needs mdadm" < <(raid raid0 make "$D3")
+programs=$PWD/empty try "make-filesystem fails without mkfs.xfs" applies 30 "mkfs.xfs is not there; the image needs xfsprogs" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
+programs=$PWD/failing:$PATH try "create-raid fails if mdadm fails" applies 30 "$R of ${disk[0]} \(${serial[0]}\), .* cannot be created: mdadm exited with status 2, last said \"mdadm: not today\"" < <(raid raid0 make "$D3")
 printf '#!/bin/sh\nexit 0\n' >failing/mdadm
-programs=$PWD/failing:$PATH try "mdadm says that all is well, and it is not" applies 30 "no array holds ${disk[0]}" < <(raid raid0 make "$D3")
+programs=$PWD/failing:$PATH try "create-raid fails if mdadm exits with 0 but makes no array" applies 30 "no array holds ${disk[0]}" < <(raid raid0 make "$D3")
 
-try "each disk says that nothing on it is needed" is "$(marked 0 1 2)" 3
+try "each disk has the mark of an unfinished array after the failures" is "$(marked 0 1 2)" 3
 wipe 0 1 2
 
 # ---- one disk each ----
 each=$(for n in 0 1 2 3; do echo "make-filesystem ${serial[n]} filesystem=xfs uuid=${U%?}$n state=make deadline=60s $(disks $n)"; done)
 printf 'half of a file system' | dd of="/dev/${disk[1]}" bs=4096 seek=1 conv=fsync status=none
-try "data without a signature" refuses "${disk[1]} \(${serial[1]}\) carries data without a signature" < <(sed -n 2p <<<"$each")
+try "nodestrap refuses a file system on a disk with data but no signature" refuses "${disk[1]} \(${serial[1]}\) carries data without a signature" < <(sed -n 2p <<<"$each")
 wipe 1
-try "four file systems at the same time" applies 0 "^done make-filesystem:${serial[0]}" "^done make-filesystem:${serial[3]}" <<<"$each"
-for n in 0 1 2 3; do try "disk $n has its own" is "$(content TYPE "${disk[n]}") $(content LABEL "${disk[n]}") $(content UUID "${disk[n]}")" "xfs nodestrap-mk ${U%?}$n"; done
+try "nodestrap makes four file systems at the same time" applies 0 "^done make-filesystem:${serial[0]}" "^done make-filesystem:${serial[3]}" <<<"$each"
+for n in 0 1 2 3; do try "disk $n has its own file system" is "$(content TYPE "${disk[n]}") $(content LABEL "${disk[n]}") $(content UUID "${disk[n]}")" "xfs nodestrap-mk ${U%?}$n"; done
 try "nodestrap makes an unfinished file system again" applies 0 "^done make-filesystem:${serial[2]}" <<<"$each"
 xfs_admin -L kubernetes "/dev/${disk[2]}" >/dev/null
-try "nodestrap refuses the finished file system" refuses "^failed make-filesystem:${serial[2]}: ${disk[2]} \(${serial[2]}\) carries xfs file system \"kubernetes\"" < <(sed -n 3p <<<"$each")
+try "nodestrap refuses to make the finished file system of one disk again" refuses "^failed make-filesystem:${serial[2]}: ${disk[2]} \(${serial[2]}\) carries xfs file system \"kubernetes\"" < <(sed -n 3p <<<"$each")
 blank
 
 # ---- RAID10 ----
-try "a RAID10" applies 0 "^done create-raid:$R" "^done make-filesystem:$R" < <(raid raid10 make "$D4"; fs ext4 make "$D4" "after=create-raid:$R")
-try "of all disks" array_holds "${disk[@]}"
-try "with a bitmap of large regions" is "$(attribute level) $(attribute chunk_size) $(attribute bitmap/location) $(attribute bitmap/chunksize)" "raid10 262144 +8 536870912"
+try "nodestrap makes a RAID10 and its file system" applies 0 "^done create-raid:$R" "^done make-filesystem:$R" < <(raid raid10 make "$D4"; fs ext4 make "$D4" "after=create-raid:$R")
+try "the RAID10 has all disks" array_holds "${disk[@]}"
+try "the RAID10 has stripes of 256 KiB and a bitmap of large regions" is "$(attribute level) $(attribute chunk_size) $(attribute bitmap/location) $(attribute bitmap/chunksize)" "raid10 262144 +8 536870912"
 try "the copies of RAID10 are not synchronized" is "$(attribute sync_action) $(attribute resync_start)" "idle none"
 uuid=$(member "${disk[0]}" UUID); A="$D4 array-uuid=$uuid"
 quiet "${disk[@]}"
-try "a member that it has is not wiped" refuses "${disk[1]} \(${serial[1]}\) is held by md" < <(raid raid10 repair "$A" "blank=${disk[1]}")
+try "nodestrap refuses to wipe a member that the array holds" refuses "${disk[1]} \(${serial[1]}\) is held by md" < <(raid raid10 repair "$A" "blank=${disk[1]}")
 automatic no; mdadm --quiet $R --fail "/dev/${disk[1]}" --remove "/dev/${disk[1]}"
-try "a member that was thrown out joins again" applies 0 "^done create-raid:$R" < <(raid raid10 repair "$A" "blank=${disk[1]}")
-try "it is a member" array_holds "${disk[@]}"
+try "a removed member joins the RAID10 again" applies 0 "^done create-raid:$R" < <(raid raid10 repair "$A" "blank=${disk[1]}")
+try "the RAID10 has all disks after the member joined" array_holds "${disk[@]}"
 mdadm --wait $R; stale 3
 try "(udev has begun an array with three of four)" is "$(cat "/sys/block/$(array "${disk[0]}")/md/array_state")" inactive
-try "with a blank member it is started and completed" applies 0 "^done create-raid:$R" < <(raid raid10 repair "$A" "blank=${disk[3]}")
-try "of all disks again" array_holds "${disk[@]}"
-try "as the same array" is "$(member "${disk[3]}" UUID)" "$uuid"
-try "with its file system" is "$(content TYPE md/kubernetes) $(content UUID md/kubernetes)" "ext4 $U"
+try "nodestrap starts the RAID10 with a blank member and completes it" applies 0 "^done create-raid:$R" < <(raid raid10 repair "$A" "blank=${disk[3]}")
+try "the completed RAID10 has all disks" array_holds "${disk[@]}"
+try "the completed RAID10 has the same UUID" is "$(member "${disk[3]}" UUID)" "$uuid"
+try "the completed RAID10 has the same file system" is "$(content TYPE md/kubernetes) $(content UUID md/kubernetes)" "ext4 $U"
 automatic no; stop_arrays; wipe 0 1
-try "nothing is wiped where the rest does not suffice" applies 30 "^failed create-raid:$R: $R of .* cannot be assembled: mdadm exited with status" < <(raid raid10 repair "$A" "blank=${disk[0]},${disk[1]}")
-try "the remains are remains" is "$(member "${disk[2]}" UUID)" "$uuid"
+try "the repair fails if the other members do not suffice" applies 30 "^failed create-raid:$R: $R of .* cannot be assembled: mdadm exited with status" < <(raid raid10 repair "$A" "blank=${disk[0]},${disk[1]}")
+try "the other members still belong to the array after the failed repair" is "$(member "${disk[2]}" UUID)" "$uuid"
 
 # ---- a controller goes away ----
 blank
 echo 1 >"/sys/block/${disk[3]}/device/device/remove"
-try "a disk that went away" refuses "the disk ${disk[3]} \(${serial[3]}\) is gone" < <(raid raid10 make "$D4")
+try "nodestrap refuses an array with a disk that went away" refuses "the disk ${disk[3]} \(${serial[3]}\) is gone" < <(raid raid10 make "$D4")
 
 try "nothing was ever written to the EBS volume" is "$(writes "$ebs")" "$before_all"
 finish

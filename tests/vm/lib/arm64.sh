@@ -29,31 +29,31 @@ P
 mounted_from() { is "$(findmnt -no SOURCE,FSTYPE "$1" | sed 's/\[.*\]//' | xargs)" "$2"; }
 
 disks() {
-        try "the stores are one array" is "$(cat /sys/block/md*/md/level) $(cat /sys/block/md*/md/raid_disks)" "raid0 2"
-        try "with a file system" mounted_from $STORES "$(realpath /dev/md/kubernetes) xfs"
+        try "the instance stores are one RAID0 array" is "$(cat /sys/block/md*/md/level) $(cat /sys/block/md*/md/raid_disks)" "raid0 2"
+        try "the array is mounted with xfs" mounted_from $STORES "$(realpath /dev/md/kubernetes) xfs"
         for name in kubelet containerd; do
-                try "$name began on it" is "$(cut -d' ' -f1 "/run/started/$name")" "$(stat -c %d $STORES)"
+                try "$name starts on the array" is "$(cut -d' ' -f1 "/run/started/$name")" "$(stat -c %d $STORES)"
         done
 }
-same_plans() {  # of models of other machines the program made for x86-64 says the same, byte for byte
+same_plans() {  # nodestrap for x86-64 makes the same plans for models of other machines, byte for byte
         local t
         for t in plans/*.json; do
                 t=${t##*/}; t=${t%.json}
-                try "a plan for $t is that of x86-64" sh -c "nodestrap plan -c file:///vmtest/plans/userdata --instance-type $t --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04 --output json | cmp - plans/$t.json"
+                try "nodestrap makes the same plan for $t on arm64 as on x86-64" sh -c "nodestrap plan -c file:///vmtest/plans/userdata --instance-type $t --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04 --output json | cmp - plans/$t.json"
         done
 }
 # PAGE DEFAULT SIZES [SIZE COUNT-OF-EACH-NODE]...: all sizes but the first in KiB
 check_arm64() {
         local page=$1 default=$2 all=$3; shift 3
-        try "boot $VMTEST_BOOT: arm64, pages of $page bytes" is "$(uname -m) $(getconf PAGESIZE)" "aarch64 $page"
-        try "boot $VMTEST_BOOT: huge pages of $all KiB, of $default by default" is "$(sizes), $(awk '/^Hugepagesize/ { print $2 }' /proc/meminfo)" "$all, $default"
-        try "boot $VMTEST_BOOT: three nodes, one without a CPU" is "$(cat "$NODES"{0,1,2}/cpulist | xargs)" "0 1"
+        try "boot $VMTEST_BOOT: the kernel is arm64 and has pages of $page bytes" is "$(uname -m) $(getconf PAGESIZE)" "aarch64 $page"
+        try "boot $VMTEST_BOOT: the kernel has huge pages of $all KiB, by default of $default" is "$(sizes), $(awk '/^Hugepagesize/ { print $2 }' /proc/meminfo)" "$all, $default"
+        try "boot $VMTEST_BOOT: the machine has three NUMA nodes, one without a CPU" is "$(cat "$NODES"{0,1,2}/cpulist | xargs)" "0 1"
         while [ $# -gt 0 ]; do
-                try "boot $VMTEST_BOOT: huge pages of $1 KiB where they are to be" is "$(pages "$1")" "$2"; shift 2
+                try "boot $VMTEST_BOOT: each NUMA node has its huge pages of $1 KiB" is "$(pages "$1")" "$2"; shift 2
         done
         disks
 }
 check_plan_arm64() {     # with plan.json
-        try "the Node is what the kernel has" node_is_kernels
+        try "the Node of the plan has the figures of the kernel" node_is_kernels
         check_second_run
 }
