@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: any_cuts.py [cuts=2] [seed=1] [calls=0]
 
-The power goes at a random moment of a boot from power-on, with nodestrap's units enabled: so many seconds after power-on, or at the nth
-call of a phase that changes something (tests/helpers/fault-tool.c). The boot after it must end with a node, with all that lay on the
-disks before; then the next is prepared, on the same disks or on blank ones. So many cuts at a time or at a call; and it is a failure if
-fewer than calls of them were at a call.
+The power goes at a random moment of a boot from power-on, with the nodestrap units enabled: so many seconds after power-on, or at the nth
+call of a phase that changes something (tests/helpers/fault-tool.c). The boot after it must end with a node, and with all data of the
+disks. Then the test prepares the next cut, on the same disks or on blank ones. The test fails if fewer than `calls` of the cuts were at
+a call.
 
   any_cuts.py run PHASE COMMAND…   what the units of the phases execute: COMMAND, or into the cut
   any_cuts.py clock                a unit beside them: the cut at a time
@@ -21,7 +21,7 @@ import storage
 from storage import HERE, Problem, read, sh, write
 
 NEXT, STATE = HERE + '/next-cut', HERE + '/cuts-state'
-CALLS = {True: {'config': 100, 'devices': 15, 'run': 380}, False: {'config': 100, 'devices': 15, 'run': 110}}      # blank disks? most of what there are
+CALLS = {True: {'config': 100, 'devices': 15, 'run': 380}, False: {'config': 100, 'devices': 15, 'run': 110}}      # with blank disks and without: about as many calls as a phase makes
 TEXT = '<1>VMTEST CUT-HERE\n'   # by the kernel, which prints at once, whatever holds the terminal
 
 
@@ -82,14 +82,14 @@ def main(*words):
     if state['pending']:
         state['done'] += 1
         state['calls'] += ' call ' in state['pending']
-    name = f'the power went {state["pending"]}: the next boot is a node' if state['pending'] else f'boot {number}: undisturbed'
+    name = f'after a power cut {state["pending"]}, the next boot is a node' if state['pending'] else f'boot {number} is a node without a power cut'
     report.line(f'seed {options.get("seed", "1")}: {name}', found, node.describe)
     if found or state['done'] >= int(options.get('cuts', '2')) or number >= 19:
         if not found:
             missed = [f'{state["missed"]} boots were over before their moment']
-            report.line('the power went at all', [] if state['done'] else missed)
+            report.line('at least one power cut happened', [] if state['done'] else missed)
             least = int(options.get('calls', '0'))
-            report.line(f'at a call of a phase at least {least} times', [] if state['calls'] >= least else missed)
+            report.line(f'at least {least} power cuts were at a call of a phase', [] if state['calls'] >= least else missed)
         print(f'# figure: {state["done"]} power cuts\n# {state["missed"]} boots were over before their moment')
         report.finish()
     boots.user_data(node, f'boot{number}')
@@ -114,5 +114,5 @@ if __name__ == '__main__':
     try:
         {'run': run, 'clock': clock}.get(sys.argv[1] if len(sys.argv) > 1 else '', lambda *words: main(*sys.argv[1:]))(*sys.argv[2:])
     except (Problem, OSError, KeyError) as e:
-        storage.Report().line(f'boot {os.environ.get("VMTEST_BOOT")}', [f'{type(e).__name__}: {e}'])
+        storage.Report().line(f'boot {os.environ.get("VMTEST_BOOT")} runs to its end', [f'{type(e).__name__}: {e}'])
         storage.Report().finish()

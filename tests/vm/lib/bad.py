@@ -70,19 +70,19 @@ class Target:
 # ---- cases: yield (word, texts in the last line, may programs run before the failure?) ---------------------------------------------
 
 def raid10_of_two(node):
-    """RAID10 with two disks"""
+    """nodestrap refuses RAID10 with two disks"""
     node.configure('RAID10', 2, 'xfs', expected=0)
     storage.plug(node.all[:2])
     yield 'EDISKS', ['RAID10', 'four'], False
 
 
 def idle_controller(node):
-    """a controller of an instance store on the PCI bus brings no disk"""
+    """nodestrap refuses to go on if an instance store controller on the PCI bus brings no disk"""
     bus, fake = '/sys/bus/pci/devices', HERE + '/pci'
     os.makedirs(fake)
     for name in os.listdir(bus):
         os.symlink(os.path.realpath(f'{bus}/{name}'), f'{fake}/{name}')
-    for i in range(4):              # QEMU's have another vendor
+    for i in range(4):              # the controllers of QEMU have another vendor
         address = f'{fake}/0000:7f:0{i}.0'
         write(address + '/uevent', 'DRIVER=nvme\nPCI_CLASS=10802\nPCI_ID=1D0F:CD01\nPCI_SUBSYS_ID=1D0F:CD01\n')
         write(address + '/numa_node', '-1\n')
@@ -99,21 +99,21 @@ def place(node, path):
 
 
 def path_is_file(node):
-    """mountPath is a file"""
+    """nodestrap refuses a mountPath that is a file"""
     write('/srv/file', 'x')
     yield place(node, '/srv/file')
     os.unlink('/srv/file')
 
 
 def path_below_file(node):
-    """mountPath lies below a file"""
+    """nodestrap refuses a mountPath below a file"""
     write('/srv/file', 'x')
     yield place(node, '/srv/file/disks')
     os.unlink('/srv/file')
 
 
 def path_not_empty(node):
-    """what is to be mounted over is not empty"""
+    """nodestrap refuses to mount over a directory with files"""
     write('/srv/full/0/precious', 'x')
     yield place(node, '/srv/full')
     if storage.read('/srv/full/0/precious') != 'x':
@@ -122,7 +122,7 @@ def path_not_empty(node):
 
 
 def path_read_only(node):
-    """mountPath on a read-only file system"""
+    """nodestrap refuses a mountPath on a read-only file system"""
     os.makedirs('/srv/ro')
     sh('mount', '-t', 'tmpfs', '-o', 'ro,mode=755', 'none', '/srv/ro')
     yield place(node, '/srv/ro/disks')
@@ -131,14 +131,14 @@ def path_read_only(node):
 
 
 def path_into_proc(node):
-    """mountPath leads to /proc"""
+    """nodestrap refuses a mountPath that leads to /proc"""
     os.symlink('/proc/self', '/srv/link')
     yield place(node, '/srv/link/disks')
     os.unlink('/srv/link')
 
 
 def disk_with_errors(node):
-    """a disk that cannot be read"""
+    """nodestrap refuses a disk that cannot be read"""
     t = Target('AWS0BAD0000000000001', 512)
     node.configure(n=4)
     t.become('0 {sectors} error')
@@ -148,7 +148,7 @@ def disk_with_errors(node):
 
 
 def disk_with_errors_later(node):
-    """a disk that fails in the middle, where only mkfs comes"""
+    """init fails with a disk that has errors where only mkfs writes"""
     t = Target('AWS0BAD0000000000002', 512, '0 543744 linear {loop} 0;543744 512 error;544256 504320 linear {loop} 544256')
     storage.plug([])
     node.configure('Mount', 1, 'xfs')
@@ -157,10 +157,10 @@ def disk_with_errors_later(node):
 
 
 def disk_that_hangs(node):
-    """a disk that does not answer"""
+    """nodestrap refuses a disk that does not answer"""
     timeout = '/sys/module/nvme_core/parameters/io_timeout'
     before = storage.read(timeout).strip()
-    write(timeout, '4294967')           # EC2's images have the kernel wait for ever
+    write(timeout, '4294967')           # EC2 images let the kernel wait forever
     t = Target('AWS0BAD0000000000003', 512)
     write(timeout, before)
     node.configure(n=4)
@@ -171,7 +171,7 @@ def disk_that_hangs(node):
 
 
 def disk_read_only(node):
-    """a disk that cannot be written"""
+    """nodestrap refuses a disk that cannot be written"""
     victim = disks()[1]
     sh('blockdev', '--setro', '/dev/' + victim.name)
     yield ('EDISKERROR', 'EDISKUSED'), [victim.serial, 'read-only'], False
@@ -191,32 +191,32 @@ def without(*programs):
 
 
 def no_mkfs(node):
-    """mkfs.xfs is missing"""
+    """init fails before the first write if mkfs.xfs is missing"""
     with without('mkfs.xfs'):
         yield 'ESTORAGETOOL', ['mkfs.xfs', 'xfsprogs'], False
 
 
 def no_mkfs_ext4(node):
-    """mkfs.ext4 is missing"""
+    """init fails before the first write if mkfs.ext4 is missing"""
     node.configure(fs='ext4')
     with without('mkfs.ext4'):
         yield 'ESTORAGETOOL', ['mkfs.ext4', 'e2fsprogs'], False
 
 
 def no_mdadm(node):
-    """mdadm is missing"""
+    """init fails before the first write if mdadm is missing"""
     with without('mdadm'):
         yield 'ESTORAGETOOL', ['mdadm'], False
 
 
 def no_cp(node):
-    """cp is missing"""
+    """init fails before the first write if cp is missing"""
     with without('cp'):
         yield 'ESTORAGETOOL', ['cp'], False
 
 
 def too_much_to_move(node):
-    """more to move than the disks hold"""
+    """nodestrap refuses to move more than the disks hold"""
     t = Target('AWS05A11000000000001', 48)
     storage.plug([])
     node.configure('RAID0', 1, 'ext4')
@@ -227,7 +227,7 @@ def too_much_to_move(node):
 
 
 def no_space(node):
-    """the disks are full before all is copied"""
+    """init fails if the disks are full before it has copied all"""
     t = Target('AWS05A11000000000002', 48)
     storage.plug([])
     node.configure('RAID0', 1, 'ext4')
@@ -245,7 +245,7 @@ def fill(path, mib):
 
 
 def two_arrays(node):
-    """two arrays named kubernetes"""
+    """nodestrap refuses two arrays named kubernetes"""
     node.configure(n=4)
     storage.plug(node.all[:4])
     names = [d.name for d in disks()]
@@ -265,13 +265,13 @@ def array_of_metadata(version):
            f'--raid-devices={len(names)}', *('/dev/' + n for n in names))
         settle()
         yield 'EDISKUSED', ['or metadata 1.2 as it is', *names], False
-    case.__doc__ = f'an array named kubernetes, with metadata {version}'
+    case.__doc__ = f'nodestrap refuses an array named kubernetes with metadata {version}'
     case.__name__ = f'array_of_metadata_{version.replace(".", "_")}'
     return case
 
 
 def partitioned(node):
-    """a disk with partitions"""
+    """nodestrap refuses a disk with partitions"""
     victim = disks()[1]
     with open('/dev/' + victim.name, 'r+b') as f:       # an MBR with one Linux partition of 100 MiB
         f.write(bytes(446) + struct.pack('<B3sB3sII', 0, b'\0\2\0', 0x83, b'\0\2\0', 2048, 204800) + bytes(48) + b'\x55\xaa')
@@ -288,7 +288,7 @@ def signature(offset, data, word):
             f.write(data)
         settle()
         yield 'EDISKUSED', [victim.serial, word], False
-    case.__doc__ = f'a disk with the signature of {word}'
+    case.__doc__ = f'nodestrap refuses a disk with the signature of {word}'
     return case
 
 
@@ -312,7 +312,7 @@ luks = signature(0, b'LUKS\xba\xbe\x00\x01' + b'aes' + bytes(157) + b'8f8b9d9e-1
 
 
 def swap(node):
-    """a disk with swap space"""
+    """nodestrap refuses a disk with swap space"""
     victim = disks()[0]
     sh('mkswap', '/dev/' + victim.name)
     settle()
@@ -320,7 +320,7 @@ def swap(node):
 
 
 def their_file_system(node):
-    """a disk with a file system, where an array is wanted"""
+    """nodestrap refuses an array with a disk that has a file system"""
     victim = disks()[1]
     sh('/usr/sbin/mkfs.ext4', '-q', '-F', '-L', 'precious', '/dev/' + victim.name)
     settle()
@@ -336,7 +336,7 @@ def put(name, at, data):
 
 
 def clear_ends(name, size):
-    """Of a device; what lies between them stays."""
+    """Both ends of a device; the data between them stays."""
     end = int(storage.read(f'/sys/class/block/{name}/size')) * 512 - size
     for at in range(0, size, MIB):
         put(name, at, bytes(MIB))
@@ -344,7 +344,7 @@ def clear_ends(name, size):
 
 
 def free_by_the_named_command(node, names):
-    """What the error says must be what helps."""
+    """The command in the error must free the disks."""
     for name in names:
         words = next(text for text in node.last.err.split('`') if text.startswith('blkdiscard ') and text.endswith('/' + name))
         sh(*words.split())
@@ -355,7 +355,7 @@ def free_by_the_named_command(node, names):
 
 
 def unknown_data(node):
-    """disks with data that no signature tells of: each is named"""
+    """nodestrap refuses disks with data but no signature, and names each"""
     node.configure(n=4)
     storage.plug(node.all[:4])
     node.stop_arrays()
@@ -388,7 +388,7 @@ def array_of_ours():
 
 
 def superblock_of_member_lost(node):
-    """a raid0 of ours whose one member lost its superblock, and nothing else"""
+    """nodestrap refuses an array of its own if one member has lost its superblock"""
     name, victim = array_of_ours(), disks()[1]
     sh(MDADM, '--stop', '/dev/' + name)
     sh(MDADM, '--zero-superblock', '/dev/' + victim.name)
@@ -398,7 +398,7 @@ def superblock_of_member_lost(node):
 
 
 def superblock_of_file_system_lost(node):
-    """a raid0 of ours whose file system lost its superblock, and nothing else"""
+    """nodestrap refuses an array of its own if the file system has lost its superblock"""
     name = array_of_ours()
     clear_ends(name, MIB)
     settle()
@@ -406,7 +406,7 @@ def superblock_of_file_system_lost(node):
 
 
 def mounted_elsewhere(node):
-    """a disk that is mounted elsewhere"""
+    """nodestrap refuses a disk that is mounted elsewhere"""
     victim = disks()[1]
     sh('/usr/sbin/mkfs.ext4', '-q', '-F', '/dev/' + victim.name)
     os.makedirs('/srv/theirs', exist_ok=True)
@@ -416,7 +416,7 @@ def mounted_elsewhere(node):
 
 
 def held(node):
-    """a disk that device mapper holds"""
+    """nodestrap refuses a disk that device mapper holds"""
     victim = disks()[2]
     sh('dmsetup', 'create', 'theirs', '--table', f'0 2048 linear /dev/{victim.name} 0')
     settle()
@@ -425,7 +425,7 @@ def held(node):
 
 
 def pod_mount(node):
-    """a pod's mount lies below kubelet's directory"""
+    """nodestrap refuses to move the kubelet directory if a pod mount lies below it"""
     path = KUBELET + '/pods/1/volumes/secret'
     os.makedirs(path)
     sh('mount', '-t', 'tmpfs', 'none', path)
@@ -458,7 +458,7 @@ def try_case(node, case):
 
 
 def array_elsewhere():
-    """One on disks of another kind that has the name of ours."""
+    """An array with our name, on disks of another kind."""
     loops = []
     for i in (1, 2):
         path = f'{HERE}/elsewhere{i}'
@@ -471,12 +471,12 @@ def array_elsewhere():
 
 
 def name_is_taken(node, report):
-    """All is blank again, and somebody else's array has the name of ours; so it is at the next boot, and then it is gone."""
+    """The disks are blank, and a foreign array has the name of ours, also at the next boot; then it is gone."""
     fresh(node)
     name, loops = array_elsewhere()
     seen = (name, counters(name))
-    for state, what in (('make', 'after all that, blank disks are used, under another name where an array elsewhere has that of ours'),
-                        ('assemble', 'the array is found again beside that one')):
+    for state, what in (('make', 'nodestrap gives an array of blank disks another name if a foreign array has the usual one'),
+                        ('assemble', 'the next boot finds the array of nodestrap beside the foreign array')):
         node.boot()
         found = node.complaints_up({'create-raid': state, 'bind': 'make'})
         own = os.path.basename(os.path.realpath('/dev/md/nodestrap'))
@@ -490,7 +490,7 @@ def name_is_taken(node, report):
     for loop in loops:
         sh('losetup', '--detach', loop)
     node.boot()
-    report.line('and without it', node.complaints_up({'create-raid': 'assemble', 'bind': 'make'}), node.describe)
+    report.line('a boot without the foreign array finds the array of nodestrap', node.complaints_up({'create-raid': 'assemble', 'bind': 'make'}), node.describe)
 
 
 def main():

@@ -2,7 +2,7 @@
 """usage: boots.py STRATEGY DISKS FILESYSTEM
 
 The same machine from power-on, again and again, with its units enabled and a real containerd: first boot, a second run by hand, reboot,
-stop and start (blank disks with other serials, another host name, remains of nodeadm in /etc), a disk that is somebody else's.
+stop and start (blank disks with other serials, another host name, remains of nodeadm in /etc), a foreign disk.
 """
 import os
 import sys
@@ -30,7 +30,7 @@ def user_data(node, word):
 
 
 def keep(node):
-    """What must be there after the next boot; containerd's own files go on changing until it stops."""
+    """What must be there after the next boot; files of containerd itself change until it stops."""
     kept = {}
     for m in node.our_mounts():
         kept[m.target] = {k: v for k, v in storage.tree(m.target).items() if k.split('/')[0] in MINE}
@@ -47,7 +47,7 @@ def leave_remains(strategy):
 
 
 def sandbox(node):
-    """Without this image no pod starts, and nobody has it but this machine."""
+    """Without this image no pod starts, and only this machine has it."""
     if node.strategy == 'Mount':
         return []
     images = sh('ctr', '--namespace', 'k8s.io', 'images', 'ls', check=False)
@@ -76,19 +76,19 @@ def main(strategy, n, fs):
     node, report = natural.start(strategy, int(n), fs)
     boot, what = int(os.environ['VMTEST_BOOT']), f'{strategy}, {n} disks, {fs}'
     if boot == 1:
-        report.line(f'{what}: first boot', node.complaints_up(node.filter(natural.FRESH)) + sandbox(node), node.describe)
+        report.line(f'{what}: the first boot sets up the node', node.complaints_up(node.filter(natural.FRESH)) + sandbox(node), node.describe)
         report.line(f'{what}: a second run changes nothing', second_run(node))
         user_data(node, 'first')
         keep(node)
     elif boot == 2:
-        report.line(f'{what}: reboot', node.complaints_up(node.filter(natural.AGAIN)) + sandbox(node), node.describe)
+        report.line(f'{what}: a reboot sets up the node with its data', node.complaints_up(node.filter(natural.AGAIN)) + sandbox(node), node.describe)
         write('/etc/hostname', 'ip-10-9-8-7\n')
         leave_remains(node.strategy)
         natural.save(natural.KEPT, {})
         sh('sync')
         write('/dev/ttyS0', 'VMTEST blank-drives\n')
     elif boot == 3:
-        report.line(f'{what}: stop and start, another host name, remains of nodeadm', node.complaints_up(node.filter(natural.FRESH)) + sandbox(node), node.describe)
+        report.line(f'{what}: a stop and start sets up the node, with another host name and remains of nodeadm', node.complaints_up(node.filter(natural.FRESH)) + sandbox(node), node.describe)
         sh('systemctl', 'daemon-reload')
         storage.settle()
         report.line(f'{what}: systemd leaves the mounts alone', list(node.complaints_mounts()), node.describe)
@@ -97,7 +97,7 @@ def main(strategy, n, fs):
         serial = disks()[0].serial
         last = storage.sh('nodestrap', 'status')
         found = [f'exit {node.last.code}'] * (node.last.code != 30) + node.complaints_down() + [last] * ('EDISKUSED' not in last or serial not in last)
-        report.line(f'{what}: a disk that is not ours holds the node', found, node.describe)
+        report.line(f'{what}: init fails with EDISKUSED and the serial number of a foreign disk', found, node.describe)
         report.finish()
     sh('systemctl', '--no-block', 'reboot')
 
@@ -106,5 +106,5 @@ if __name__ == '__main__':
     try:
         main(*sys.argv[1:])
     except (Problem, OSError, KeyError) as e:
-        storage.Report().line(f'boot {os.environ["VMTEST_BOOT"]} of {" ".join(sys.argv[1:])}', [f'{type(e).__name__}: {e}'])
+        storage.Report().line(f'boot {os.environ["VMTEST_BOOT"]} of {" ".join(sys.argv[1:])} runs to its end', [f'{type(e).__name__}: {e}'])
         storage.Report().finish()

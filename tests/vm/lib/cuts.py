@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: cuts.py STRATEGY [few]
 
-The power goes, again and again, each time at another place of the run phase; the boot that follows, with nodestrap's units enabled,
+The power goes, again and again, each time at another place of the run phase. The boot that follows, with the nodestrap units enabled,
 must end with a node whose files are complete, and its plan must say what it found.
 
 Boot k judges what became of the cut in boot k - 1 and runs into the next one. Where the power goes is a system call of a program: strace
@@ -24,7 +24,7 @@ import storage
 from storage import BINDS, CACHE, CONTAINERD, HERE, Problem, disks, read, sh, write
 
 # tool: the program that is stopped, or None for nodestrap itself. call: the system call; before: it does not happen any more; path: only
-# where it has to do with this; count: the how manieth. flush: all that was written so far reaches the disks. states: what the next plan
+# where it has to do with this; count: which of these calls. flush: all that was written so far reaches the disks. states: what the next plan
 # must have found.
 # stale: which disks are blank by now, of those of an array, or alone, that an earlier boot has filled. dirty: nothing runs, the node is up and
 # writes. few: also with "few".
@@ -67,7 +67,7 @@ RAID10 = (
     Cut('when one stale member is wiped', None, 'fsync', 3, FIRST, stale=(2, 3), states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
     Cut('while one region of the array is written', None, None, 0, dirty=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
 )
-# Each disk has its own file system: what lies on the first is none of what is done to the second.
+# Each disk has its own file system, so work on the second does not touch the first.
 MOUNT = (
     Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True, stale=(1,)),
     Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, stale=(1,)),
@@ -211,7 +211,7 @@ def complaints_resync():
 
 
 def complaints_trim():
-    """What was deleted is discarded, unless util-linux's own timer sees to it."""
+    """nodestrap-trim discards deleted blocks, unless the timer of util-linux does."""
     def start():
         before = [storage.counters(d.name)[1] for d in disks()]
         sh('systemctl', 'start', 'nodestrap-trim.service')
@@ -251,16 +251,16 @@ def main(strategy, extent=None):
         cut = cuts[saved['number']]
         node.configure(fs=cut.fs)
         found = judge(node, cut, saved)
-        report.line(f'the power went {cut.what}: the next boot is a node again', found, node.describe)
+        report.line(f'after a power cut {cut.what}, the next boot is a node', found, node.describe)
         for a in node.last.plan['actions'] if node.last else []:
             if a['type'] in ('create-raid', 'make-filesystem', 'move-files'):
                 print(f'# its plan: {a["type"]}: {a["state"]}: {a["why"]}')
     while number < len(cuts):
         os.sync()
-        report.line(f'a power cut {cuts[number].what}', run_into(node, cuts[number], number))
+        report.line(f'a power cut happens {cuts[number].what}', run_into(node, cuts[number], number))
         number += 1
     if strategy == 'RAID10':
-        report.line('unused blocks are discarded', complaints_trim())
+        report.line('nodestrap-trim discards unused blocks, unless fstrim.timer does', complaints_trim())
     report.finish()
 
 
@@ -268,5 +268,5 @@ if __name__ == '__main__':
     try:
         main(*sys.argv[1:])
     except (Problem, OSError, KeyError, subprocess.TimeoutExpired) as e:
-        storage.Report().line(f'boot {os.environ["VMTEST_BOOT"]}', [f'{type(e).__name__}: {e}'])
+        storage.Report().line(f'boot {os.environ["VMTEST_BOOT"]} runs to its end', [f'{type(e).__name__}: {e}'])
         storage.Report().finish()

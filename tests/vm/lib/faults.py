@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: faults.py [WORD=VALUE...]
 
-A fault at each call that changes something, in each phase of init, on a machine with real disks, arrays, mounts, systemd and huge pages;
-what then runs undisturbed must end in the state that a machine has where nothing ever went wrong.
+A fault at each call that changes something, in each phase of init, on a machine with real disks, arrays, mounts, systemd and huge pages.
+The next, undisturbed run must end in the same state as on a machine where nothing ever went wrong.
 
   seed=7 sample=20      that many faults, anywhere; else all of them
   shard=2/3             of all, every third from the second on
@@ -14,7 +14,7 @@ what then runs undisturbed must end in the state that a machine has where nothin
   seconds=N             it ends after that time, with what it has done
 
 A scene is a state of the machine, and the run of nodestrap in it that is disturbed. kill ends everything, as systemd does with a unit; die
-ends the one process whose call it is, where that is no nodestrap; the others make the call fail, in nodestrap's own process and, once
+ends the one process whose call it is, where that is not nodestrap; the others make the call fail, in nodestrap's own process and, once
 for each kind of call, in the programs that it starts (tests/helpers/fault-tool.c).
 """
 import collections
@@ -88,7 +88,7 @@ def same(a, b):
 
 
 class Files:
-    """What lay there once, and can again."""
+    """The files as they were once, which restore() brings back."""
 
     def __init__(self):
         self.stats = walk()
@@ -128,9 +128,9 @@ class Files:
         return changed
 
 
-# What tells of a run, and when it was; what lies beside a file in /run that was never finished is gone at the next boot.
+# Files that report a run and its time. An unfinished temporary file in /run is gone at the next boot.
 VOLATILE = re.compile(r'/run/nodestrap/(status.json|metrics.prom|progress|.*lock|event.*)|/run/nodestrap|/run/systemd/system|/etc/(mtab|cni.*)|/run/.*\.[0-9a-f]{16}\.tmp')
-# Losing one of these, for whoever looks later, is no failure; the next run has it again.
+# Losing one of these is not a failure; the next run has it again.
 ASIDE = re.compile(r'/run/nodestrap/(facts.json|plan.*.txt|started/.*|started|devices.json)|/run/eks.*|/run/nodestrap/reload-wanted')
 LOOKED = re.compile('/run/nodestrap/(started/|facts.json|plan)')        # what was found on the way, which may differ
 UNWELL = '/var/lib/nodestrap/unwell.json'      # until the run phase has ended well
@@ -339,7 +339,7 @@ def scenes(machine):
         left[name].kernel = {p: read(p) for p in m.free}
 
     def note_root():
-        sh('systemctl', 'reset-failed', *storage.UNITS, check=False)        # nobody starts daemons that often
+        sh('systemctl', 'reset-failed', *storage.UNITS, check=False)        # the test starts daemons more often than systemd allows
         m.node.on_root = {path: storage.tree(path) for path in storage.BINDS}
         m.node.want = {path: {**m.node.kept.get(path, {}), **m.node.on_root[path]} for path in storage.BINDS}
 
@@ -394,7 +394,7 @@ def main(*words):
     for scene in scenes(machine):
         if wanted and scene.name not in wanted:
             continue
-        report.line(f'{scene.name}: undisturbed, twice the same', scene.learn())
+        report.line(f'{scene.name}: two undisturbed runs give the same state', scene.learn())
         print(f'# {scene.name}: {len(scene.calls)} calls, after {time.monotonic() - begin:.0f} s')
         if 'list' in options:
             print('\n'.join('# ' + c[:150] for c in scene.calls))
@@ -418,13 +418,13 @@ def main(*words):
                 f.write(f'{"not " if found else ""}right: {scene.name}: {fault} at {hit[:120]}\n')
             if found:
                 bad.append(f'{fault} at {hit[:200]}')
-                report.line(f'{scene.name}: {fault} at {hit[:200]}', found)
+                report.line(f'{scene.name}: nodestrap recovers from {fault} at {hit[:200]}', found)
                 for path in ('status.json',):
                     shutil.copy('/run/nodestrap/' + path, f'{HERE}/out/{scene.name}-{n}-{fault}.json') if os.path.exists('/run/nodestrap/' + path) else None
         if not bad and not done[scene.name] and time.monotonic() - begin > limit:
             print(f'# {scene.name}: the time was up')
         elif not bad:
-            report.line(f'{scene.name}: {done[scene.name]} faults, each followed by the undisturbed state', [] if done[scene.name] else ['not one'])
+            report.line(f'{scene.name}: each of {done[scene.name]} faults is followed by the undisturbed state', [] if done[scene.name] else ['not one'])
     for what in ('calls killed', 'faults injected'):
         print(f'# figure: {done[what]} {what}')
     print(f'# {time.monotonic() - begin:.0f} s')
@@ -435,6 +435,6 @@ if __name__ == '__main__':
     try:
         main(*sys.argv[1:])
     except (Problem, OSError, KeyError, subprocess.TimeoutExpired) as e:
-        storage.Report().line('faults', [f'{type(e).__name__}: {e}'])
+        storage.Report().line('the faults run to their end', [f'{type(e).__name__}: {e}'])
         traceback.print_exc()
         storage.Report().finish(volumes_used=True)

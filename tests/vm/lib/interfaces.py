@@ -49,7 +49,7 @@ def wait(what, condition):
 # ---- the world outside -----------------------------------------------------------------------------------------------------------
 
 def reveal(eni):
-    """From now on the metadata service has it."""
+    """From now on the metadata service lists it."""
     shutil.copytree(f'{HERE}/later/{eni.mac}', MACS + eni.mac + '.new')
     os.rename(MACS + eni.mac + '.new', MACS + eni.mac)
 
@@ -81,7 +81,7 @@ def call(eni, name):
 
 
 def requests(since=0):
-    """[(time, path)] of what the metadata service was asked."""
+    """[(time, path)] of the requests to the metadata service."""
     lines = (line.split() for line in read(REQUESTS, '').splitlines())
     return [(float(when), path) for when, method, path, *_ in lines if float(when) >= since]
 
@@ -221,7 +221,7 @@ class State:
 
 
 def describe():
-    """More, for who reads of a failure."""
+    """More text about a failure."""
     words = ('networkctl list --no-pager', 'ip -br address', 'ip -4 route show table all type unicast', 'ip rule', f'ls -R {NETWORK}',
              'journalctl -b --no-pager -o short-monotonic -u nodestrap-boot-hook -u nodestrap-udev-net-manager@* -n 30')
     return [json.dumps(decisions(), indent=1)] + [sh(*w.split(), check=False) for w in words]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: interfaces_bad.py
 
-A boot at which the metadata service is not there for 30 s; then interfaces that go while they are asked about or that nobody knows
-yet, several events for one at the same time, and rubbish in what is kept.
+A boot at which the metadata service is down for 30 s; then interfaces that go while nodestrap asks for them, or that the service does
+not list yet, several events for one at the same time, and rubbish in saved files.
 """
 import os
 import subprocess
@@ -39,13 +39,13 @@ def said_of(unit, *words):
 def metadata_late(report, launched):
     began = interfaces.booted() + int(props('mock-imds.service', 'ExecMainStartTimestampMonotonic')['ExecMainStartTimestampMonotonic']) / 1e6
     first = min((when for when, _ in requests(interfaces.booted())), default=0)
-    report.line('(the metadata service was not there)', [] if first > began + DOWN - 1 else [began, first])
+    report.line('(the metadata service is down at first)', [] if first > began + DOWN - 1 else [began, first])
     report.line(f'{DOWN} s without metadata: every interface has its routes and rules', State().complaints(launched), describe)
-    report.line('boot-hook was done before the configuration phase, and no job was dropped', complaints_boot(launched), describe)
+    report.line('boot-hook ends before the configuration phase, and systemd drops no job', complaints_boot(launched), describe)
 
 
 def asked_about(eni):
-    """Waits until the metadata service was asked about an interface that it does not list yet, twice."""
+    """Waits until nodestrap has asked twice for an interface that the metadata service does not list yet."""
     unit, before = UNIT.format(f'lan{eni.index}'), len(requests())
     wait(f'{unit} does not run', lambda: props(unit, 'ActiveState')['ActiveState'] == 'activating')
     wait('nobody asks for the list', lambda: sum(path.rstrip('/') == MACS.removeprefix(interfaces.IMDS).rstrip('/') for _, path in requests()[before:]) > 1)
@@ -60,29 +60,29 @@ def goes_meanwhile(report, launched, new):
     # If the interface goes between a failure and the restart, the restart waits 90 s for the device. systemd then leaves the unit at auto-restart.
     dropped = f"Job {unit}/start failed with result 'dependency'"
     wait('its unit still runs', lambda: props(unit, 'ActiveState')['ActiveState'] in ('inactive', 'failed') or dropped in sh('journalctl', '-b', '-o', 'cat', '-u', unit))
-    report.line('an interface goes while it is asked about: nothing is left of it', State().complaints(launched), describe)
-    report.line('nothing is decided', [decisions()] if decisions() != before else [])
-    report.line('its unit says so', said_of(unit, name))
+    report.line('an interface that goes while nodestrap asks for its metadata leaves nothing', State().complaints(launched), describe)
+    report.line('nodestrap decides nothing for an interface that goes meanwhile', [decisions()] if decisions() != before else [])
+    report.line('the journal of its unit names an interface that goes meanwhile', said_of(unit, name))
     code, text = run('add', name)
     wrong = code != 32 or name not in text or 'EINTERFACE' not in text
-    report.line('one that has gone before anybody looks: code 32 and a sentence', [code, text] * wrong)
-    report.line('nothing is made of it', State().complaints(launched) + [decisions()] * (decisions() != before), describe)
+    report.line('udev-net-manager add exits with 32 EINTERFACE if the interface is gone', [code, text] * wrong)
+    report.line('udev-net-manager add leaves nothing of an interface that is gone', State().complaints(launched) + [decisions()] * (decisions() != before), describe)
     code, text = run('remove', name)
-    report.line('to remove what is not there is no error', [] if code == 0 else [code, text])
+    report.line('udev-net-manager remove succeeds for an interface that is gone', [] if code == 0 else [code, text])
 
 
 def known_late(report, launched, new):
     name = plug(new)
     asked_about(new)
-    report.line('one that the metadata service does not know is not decided', [decisions()] if decision_path(name) in decisions() else [])
+    report.line('nodestrap decides nothing while the metadata service does not list the interface', [decisions()] if decision_path(name) in decisions() else [])
     reveal(new)
     decided(name)
     configured([*launched, new])
-    report.line('as soon as it is known it is configured', State().complaints([*launched, new]), describe)
+    report.line('networkd configures an interface once the metadata service lists it', State().complaints([*launched, new]), describe)
 
 
 class Watch(threading.Thread):
-    """Whoever reads the file sees it whole, or not at all."""
+    """Reads the file again and again: it must be whole, or missing."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -111,19 +111,19 @@ def at_once(report, managed, eni):
     sh('udevadm', 'trigger', '--action=add', f'/sys/class/net/{name}')
     ended = [(p.communicate(timeout=interfaces.PATIENCE)[1], p.returncode) for p in several]
     report.line('five events of one interface at once succeed', [e for e in ended if e[1]])
-    report.line('its file was never seen half-written', watch.end(whole))
+    report.line('the file of the interface is never half-written', watch.end(whole))
     asked = [path for _, path in requests()[before:]]
-    report.line('they asked as one', [f'{len(asked)}: {asked}'] if len(asked) > 3 * len(managed) + 5 + 4 else [])       # a token each
+    report.line('several events of one interface share their metadata requests', [f'{len(asked)}: {asked}'] if len(asked) > 3 * len(managed) + 5 + 4 else [])       # a token each
     storage.settle()
     configured(managed)
-    report.line('it is as it was', State().complaints(managed) + [f'now {read(path)}'] * (read(path) != whole), describe)
+    report.line('the interface and its file are the same after several events', State().complaints(managed) + [f'now {read(path)}'] * (read(path) != whole), describe)
     several = [manager(action, name) for action in ('add', 'remove', 'add', 'remove')]
     for p in several:
         p.communicate(timeout=interfaces.PATIENCE)
-    report.line('when it comes and goes at the same time, nobody fails', [p.returncode for p in several if p.returncode])
+    report.line('add and remove of one interface at the same time succeed', [p.returncode for p in several if p.returncode])
     code, text = run('add', name)
     configured(managed)
-    report.line('the last event holds', State().complaints(managed) + ([code, text] if code else []), describe)
+    report.line('add succeeds after those events and configures the interface', State().complaints(managed) + ([code, text] if code else []), describe)
 
 
 def rubbish(report, managed, eni):
@@ -133,11 +133,11 @@ def rubbish(report, managed, eni):
         write(path, '{"mac": "\0\xff')
     write(SNAPSHOT, '{"enis": [[[')
     code, text = run('add', name)
-    report.line('rubbish where decisions and answers are kept: it is decided anew', [code, text] if code else [])
-    report.line('with a warning that says which', [f'no {path} in: {text}' for path in mine if path not in text])
+    report.line('add succeeds if decisions and the snapshot are rubbish', [code, text] if code else [])
+    report.line('the message names each decision that is rubbish', [f'no {path} in: {text}' for path in mine if path not in text])
     configured(managed)
-    report.line('the interface is as it was', State().complaints(managed), describe)
-    report.line('and its decision is one again', [decisions()] if 'io.systemd.Network' not in read(decision_path(name), '') else [])
+    report.line('an interface with a rubbish decision has its routes and rules again', State().complaints(managed), describe)
+    report.line('add writes a new decision in place of rubbish', [decisions()] if 'io.systemd.Network' not in read(decision_path(name), '') else [])
 
 
 def main():
@@ -156,5 +156,5 @@ if __name__ == '__main__':
         main()
     except (storage.Problem, OSError, KeyError, ValueError, subprocess.TimeoutExpired) as e:
         broken = Report()
-        broken.line('to its end', [f'{type(e).__name__}: {e}'], describe)
+        broken.line('the test runs to its end', [f'{type(e).__name__}: {e}'], describe)
         broken.finish(volumes_used=True)

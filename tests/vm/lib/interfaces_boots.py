@@ -17,7 +17,7 @@ POD, VETH, TABLE = '10.11.31.200', 'eni0a1b2c3d4e5', '2'
 
 
 def begun(unit):
-    """When, as time.time() has it; before that only the interfaces have asked."""
+    """The time of its start, as time.time(); before the configuration phase only interfaces send requests."""
     return booted() + int(props(unit, 'ExecMainStartTimestampMonotonic')['ExecMainStartTimestampMonotonic']) / 1e6
 
 
@@ -54,21 +54,21 @@ def hot_plugged(report, all_of):
     reveal(new)
     name = plug(new)
     decided(name)
-    report.line('an interface that comes after the marker is the CNI\'s', State().complaints(launched, [new]), describe)
-    report.line('it cost the metadata service no request', requests()[before:])
-    report.line('its decision is kept', complaints_kept(launched, [new]), describe)
+    report.line('an interface that comes after the marker belongs to the CNI', State().complaints(launched, [new]), describe)
+    report.line('an interface of the CNI causes no request to the metadata service', requests()[before:])
+    report.line('nodestrap keeps the decision for the interface of the CNI', complaints_kept(launched, [new]), describe)
     do_as_the_cni(new, name)
     had = of_the_cni(name)
-    report.line('(the CNI\'s address is heard through its interface)', [] if speaks(new) == f'{new.index + 1} {new.mac} {new.ipv4s[0]}' else [speaks(new)])
-    for what, words in (('networkd reads its files again', ('networkctl', 'reload')), ('networkd is restarted', ('systemctl', 'restart', 'systemd-networkd')),
-                        ('udev goes through all devices', ('udevadm', 'trigger', '--settle', '--action=add', '--subsystem-match=net')),
-                        ('networkd reads them once more', ('networkctl', 'reload'))):
+    report.line('(traffic from the address of the CNI leaves through its interface)', [] if speaks(new) == f'{new.index + 1} {new.mac} {new.ipv4s[0]}' else [speaks(new)])
+    for what, words in (('networkctl reload', ('networkctl', 'reload')), ('a restart of networkd', ('systemctl', 'restart', 'systemd-networkd')),
+                        ('udevadm trigger', ('udevadm', 'trigger', '--settle', '--action=add', '--subsystem-match=net')),
+                        ('a second networkctl reload', ('networkctl', 'reload'))):
         sh(*words)
         configured(launched)
         now = of_the_cni(name)
         found = [f'{k}: {had[k]} has become {now[k]}' for k in had if now[k] != had[k]]
-        report.line(f'{what}: the CNI\'s interface keeps all that was set on it', found + State().complaints(launched, [new]), describe)
-    report.line('nobody has asked the metadata service meanwhile', requests()[before:])
+        report.line(f'the interface of the CNI keeps its settings after {what}', found + State().complaints(launched, [new]), describe)
+    report.line('the metadata service gets no request during these events', requests()[before:])
 
 
 def goes_and_comes(report, all_of):
@@ -82,28 +82,28 @@ def goes_and_comes(report, all_of):
     wait('its file is still there', lambda: name not in interfaces.network_files())
     wait('its rules are still there', lambda: not State().complaints_rules(launched))
     report.line('an interface that is gone leaves no file and no rule', State().complaints(launched, [cni]), describe)
-    report.line('its decision is kept', [f'{k} is lost' for k in kept if k not in decisions()])
+    report.line('nodestrap keeps the decision for an interface that is gone', [f'{k} is lost' for k in kept if k not in decisions()])
     call(other, name)
     reveal(other)
     now = plug(other, card=last)
-    report.line('(another has its name)', [] if now == name else [now, name])
+    report.line('(another interface has the name of the old one)', [] if now == name else [now, name])
     decided(now)
-    report.line('another interface under its name is the CNI\'s', State().complaints(launched, [cni, other]), describe)
+    report.line('another interface under that name belongs to the CNI', State().complaints(launched, [cni, other]), describe)
     unplug(other, card=last)
     os.unlink(f'{interfaces.LINKS}10-{other.mac.replace(":", "")}.link')
     call(last, name)
     now = plug(last)
     decided(now)
     configured(all_of[:LAUNCHED])
-    report.line('back again, it is networkd\'s as before', State().complaints(all_of[:LAUNCHED], [cni]), describe)
+    report.line('networkd manages the old interface again when it comes back', State().complaints(all_of[:LAUNCHED], [cni]), describe)
 
 
 def first(report, all_of):
     launched = all_of[:LAUNCHED]
     report.line('first boot: every interface has its routes and rules', State().complaints(launched), describe)
-    report.line('boot-hook was done before the configuration phase, and no job was dropped', complaints_boot(launched), describe)
-    report.line('each thing was asked once', complaints_requests(launched))
-    report.line('the decisions are kept', complaints_kept(launched, []), describe)
+    report.line('first boot: boot-hook ends before the configuration phase, and systemd drops no job', complaints_boot(launched), describe)
+    report.line('first boot: nodestrap requests each path once', complaints_requests(launched))
+    report.line('first boot: nodestrap keeps the decisions', complaints_kept(launched, []), describe)
     hot_plugged(report, all_of)
     goes_and_comes(report, all_of)
     swap(all_of)
@@ -112,7 +112,7 @@ def first(report, all_of):
 
 
 def swap(all_of):
-    """Names change hands: among networkd's, and between networkd's and the CNI's. Nobody has a name of the kernel's, which can be taken."""
+    """Interfaces exchange names: two of networkd, and one of networkd with that of the CNI. None gets a kernel name, since that can be taken."""
     have = names()
     one, two, three, cni = (have[e.mac] for e in all_of[1:LAUNCHED + 1])
     for eni, name in zip(all_of, ('front0', two, one, cni, three)):
@@ -121,11 +121,11 @@ def swap(all_of):
 
 def second(report, all_of):
     launched, cni = all_of[:LAUNCHED], all_of[LAUNCHED]
-    report.line('(names have changed hands)', [] if names()[cni.mac] == 'lan3' and names()[all_of[3].mac] == 'lan4' else [names()])
+    report.line('(interfaces have exchanged their names)', [] if names()[cni.mac] == 'lan3' and names()[all_of[3].mac] == 'lan4' else [names()])
     report.line('second boot: every interface has its routes and rules', State().complaints(launched, [cni]), describe)
-    report.line('boot-hook was done before the configuration phase, and no job was dropped', complaints_boot([*launched, cni]), describe)
-    report.line('each thing was asked once, and nothing of the CNI\'s', complaints_requests(launched, [cni]))
-    report.line('the decisions have gone with the MACs', complaints_kept(launched, [cni]), describe)
+    report.line('second boot: boot-hook ends before the configuration phase, and systemd drops no job', complaints_boot([*launched, cni]), describe)
+    report.line('second boot: nodestrap requests each path once, and none of the CNI', complaints_requests(launched, [cni]))
+    report.line('second boot: the decisions follow the MAC addresses', complaints_kept(launched, [cni]), describe)
 
 
 def main():
@@ -142,5 +142,5 @@ if __name__ == '__main__':
         main()
     except (storage.Problem, OSError, KeyError, ValueError) as e:
         broken = Report()
-        broken.line('to its end', [f'{type(e).__name__}: {e}'], describe)
+        broken.line('the test runs to its end', [f'{type(e).__name__}: {e}'], describe)
         broken.finish(volumes_used=True)

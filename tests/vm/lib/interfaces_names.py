@@ -18,12 +18,12 @@ LAGS = ('', '404 */network-card 2 mac', '=0 */device-number 3x', '404 * 4 list',
 
 
 def rename(all_of, choice):
-    """Names of the kernel's, or others in any order."""
+    """Kernel names, or other names in any order."""
     for file in os.listdir(LINKS):
         if file.startswith('10-') and file.endswith('.link'):
             os.unlink(LINKS + file)
     if choice.random() < 0.25:
-        return 'the kernel\'s'
+        return 'of the kernel'
     words = [f'lan{n}' for n in range(len(all_of))]
     choice.shuffle(words)
     for eni, word in zip(all_of, words):
@@ -36,15 +36,15 @@ def main(boots, seed='1'):
     networkd, cni = all_of[:-OTHERS], all_of[-OTHERS:]
     there = networkd if boot == 1 else all_of
     told = read(HERE + '/told', 'first boot')
-    report.line(f'{told}: routes and rules', State().complaints(networkd, [] if boot == 1 else cni), describe)
-    report.line(f'{told}: units', complaints_boot(there), describe)
-    report.line(f'{told}: decisions', complaints_kept(networkd, [] if boot == 1 else cni), describe)
+    report.line(f'{told}: every interface has its routes and rules', State().complaints(networkd, [] if boot == 1 else cni), describe)
+    report.line(f'{told}: boot-hook ends before the configuration phase, and no unit fails', complaints_boot(there), describe)
+    report.line(f'{told}: nodestrap keeps the decisions', complaints_kept(networkd, [] if boot == 1 else cni), describe)
     if boot == 1:
         for eni in cni:
             reveal(eni)
             decided(plug(eni))
         configured(networkd)
-        report.line('(two come after the marker)', State().complaints(networkd, cni), describe)
+        report.line('(two interfaces come after the marker)', State().complaints(networkd, cni), describe)
     if boot == int(boots):
         report.finish(volumes_used=True)
     choice = random.Random(f'{seed} {boot}')
@@ -61,5 +61,5 @@ if __name__ == '__main__':
         main(*sys.argv[1:])
     except (storage.Problem, OSError, KeyError, ValueError) as e:
         broken = Report()
-        broken.line(f'boot {os.environ["VMTEST_BOOT"]}', [f'{type(e).__name__}: {e}'], describe)
+        broken.line(f'boot {os.environ["VMTEST_BOOT"]} runs to its end', [f'{type(e).__name__}: {e}'], describe)
         broken.finish(volumes_used=True)

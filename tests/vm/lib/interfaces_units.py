@@ -38,13 +38,13 @@ def by_hand(report, launched):
         path, unit = f'{NETWORK}70-eks-{name}.network', unit_of(name)
         before = os.stat(path).st_ino
         sh('systemctl', 'stop', unit)
-        report.line(f'{name}: stopped by hand, its unit takes nothing away', State().complaints(launched), describe)
-        report.line(f'{name}: and stays stopped', [p for p in [props(unit, 'ActiveState')] if p != {'ActiveState': 'inactive'}])
+        report.line(f'{name}: its unit takes nothing away if it is stopped by hand', State().complaints(launched), describe)
+        report.line(f'{name}: its unit stays stopped', [p for p in [props(unit, 'ActiveState')] if p != {'ActiveState': 'inactive'}])
         plan = sh('nodestrap', 'udev-net-manager', '--action', 'add', '--interface', name, '--dry-run', check=False)
         sh('systemctl', 'start', unit)
         sh('systemctl', 'restart', unit)
-        report.line(f'{name}: nor does it when it is started again', State().complaints(launched), describe)
-        report.line(f'{name}: its file is the same one', [] if os.stat(path).st_ino == before else ['another', plan])
+        report.line(f'{name}: its unit takes nothing away if it is started and restarted', State().complaints(launched), describe)
+        report.line(f'{name}: its .network file is not replaced', [] if os.stat(path).st_ino == before else ['another', plan])
 
 
 def odd_name(report, launched):
@@ -54,13 +54,13 @@ def odd_name(report, launched):
     storage.settle()
     active(new)
     configured(launched)
-    report.line(f'an interface that is called {new} by now has its unit', State().complaints(launched), describe)
+    report.line(f'an interface that is renamed to {new} has its unit', State().complaints(launched), describe)
     rename(new, old)
     up(old)
     storage.settle()
     active(old)
     configured(launched)
-    report.line('called as before, too', State().complaints(launched), describe)
+    report.line('an interface that has its old name again has its unit', State().complaints(launched), describe)
 
 
 def there_and_back(report, launched):
@@ -75,7 +75,7 @@ def there_and_back(report, launched):
         active(name)
         sh('systemctl', 'reset-failed', unit_of(name))
         configured(launched)
-        report.line(f'another name and back at once, {n + 1}: its unit is there', State().complaints(launched), describe)
+        report.line(f'rename {n + 1} of an interface and back at once: its unit is there', State().complaints(launched), describe)
 
 
 def main():
@@ -92,5 +92,5 @@ if __name__ == '__main__':
         main()
     except (storage.Problem, OSError, KeyError, ValueError) as e:
         broken = Report()
-        broken.line('to its end', [f'{type(e).__name__}: {e}'], describe)
+        broken.line('the test runs to its end', [f'{type(e).__name__}: {e}'], describe)
         broken.finish(volumes_used=True)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: matrix.py STRATEGY [DISKS FILESYSTEM] [short]
 
-Every situation that a machine can boot into, for 1, 3, 4 and 8 disks, xfs and ext4, or for these alone: one line each. Where no file system is looked at
-(the name of an array, another host name, somebody else's disks) either of both is enough: xfs with 1 and 4 disks, ext4 with 3 and 8.
+Every situation that a machine can boot into, for 1, 3, 4 and 8 disks, xfs and ext4, or for these alone: one line each. Where the file
+system does not matter (the name of an array, another host name, foreign disks) one of both is enough: xfs with 1 and 4 disks, ext4 with
+3 and 8.
 nodeadm makes xfs alone: where xfs is asked for its units have mounted it, where ext4 is asked for they have not. The machine is
 switched off and on by taking the drives from their driver and giving them back, so that udev sees them come and assembles what it finds.
 """
@@ -38,7 +39,7 @@ class Matrix:
         for n, fs in combinations:
             with storage.timed(f'{self.strategy}, {n} disks, {fs}'):
                 self.combination(n, fs)
-        self.report.line(f'{self.strategy}: the array on other disks was left alone', foreign_complaints())
+        self.report.line(f'{self.strategy}: nodestrap leaves the array on other disks alone', foreign_complaints())
         self.report.finish()
 
     def combination(self, n, fs):
@@ -46,7 +47,7 @@ class Matrix:
         self.n, self.fs, self.up = n, fs, False
         self.node.configure(self.strategy, n, fs)
         if self.strategy == 'RAID10' and n < 4:
-            return self.case('fewer disks than RAID10 needs', self.too_few)
+            return self.case('nodestrap refuses fewer disks than RAID10 needs', self.too_few)
         for function in SITUATIONS:
             if self.is_wanted(function):
                 self.case(function.__doc__, function)
@@ -111,7 +112,7 @@ class Matrix:
         self.node.on()
 
     def halt(self, word):
-        """The same for situations in which udev's part is played by hand; drives that come and go cost seconds."""
+        """As reboot(), for situations in which the test does the part of udev; drives that come and go cost seconds."""
         self.user_data(word)
         self.node.off()
 
@@ -130,12 +131,12 @@ class Matrix:
         return self.node.complaints_refused('EDISKS', ['RAID10'], before)
 
     def first_boot(self):
-        """first boot"""
+        """the first boot sets up blank disks"""
         self.new()
         return self.boot(FRESH, self.tools('mdadm', 'mkfs', 'cp'))
 
     def second_run(self):
-        """second run"""
+        """a second run changes nothing"""
         before = storage.mounts(), [sh('systemctl', 'show', '-P', 'InvocationID', u) for u in storage.UNITS]
         self.node.kept = {}
         self.node.want = {path: storage.tree(path) for path in BINDS}
@@ -150,7 +151,7 @@ class Matrix:
         return found
 
     def rebooted(self):
-        """reboot, assembled by udev"""
+        """a reboot uses what udev has assembled"""
         self.reboot('reboot')
         found = self.boot(AGAIN)
         return found + [t for t in self.node.last.tools if not t.startswith('cp')]
@@ -162,20 +163,20 @@ class Matrix:
         return self.boot(AGAIN)
 
     def named_md127(self):
-        """reboot, assembled as md127"""
+        """a reboot uses an array that was assembled as md127"""
         return self.other_name('/dev/md127')
 
     def named_underscore(self):
-        """reboot, assembled as kubernetes_0"""
+        """a reboot uses an array that was assembled as kubernetes_0"""
         return self.other_name('/dev/md/kubernetes_0')
 
     def not_assembled(self):
-        """reboot, not assembled by anybody"""
+        """a reboot assembles an array that udev did not assemble"""
         self.halt('alone')
         return self.boot(ASSEMBLED, ['mdadm', 'cp'])
 
     def other_hostname(self):
-        """reboot under another host name, of an array that names the first one"""
+        """a reboot under another host name uses the disks of the first one"""
         self.halt('hostname')
         if self.node.raid():
             sh(MDADM, '--assemble', '/dev/md126', '--update=name', '--name=somehost:kubernetes', *self.members())
@@ -191,10 +192,10 @@ class Matrix:
             sh('hostname', self.hostname)
 
     def member_missing(self):
-        """a disk is missing, and comes back"""
+        """nodestrap notices a missing disk, and uses it when it is back"""
         gone = self.unplug_last()
         before, kept = {d.name: counters(d.name) for d in disks()}, self.node.kept
-        self.node.configure(expected=0)         # nobody promises it: only the others know
+        self.node.configure(expected=0)         # it is not expected: only the other members show it
         self.node.boot()
         if self.strategy == 'Mount':
             self.node.n -= 1
@@ -210,7 +211,7 @@ class Matrix:
         return found + self.plug_last(gone)
 
     def promised_missing(self):
-        """a promised disk does not come in time, but at the next boot"""
+        """init fails if an expected disk is missing, and the next boot uses it"""
         gone = self.unplug_last()
         before, kept = {d.name: counters(d.name) for d in disks()}, self.node.kept
         self.node.boot()
@@ -235,7 +236,7 @@ class Matrix:
         return self.boot(ASSEMBLED if self.node.raid() else AGAIN)      # udev had but one of them to put into an array
 
     def member_blank(self):
-        """one disk is blank"""
+        """nodestrap sets up the node again if one disk is blank"""
         self.halt('blank')
         victim = self.node.stores()[self.n // 2]
         blank([victim.name])
@@ -254,7 +255,7 @@ class Matrix:
         return [f'md says {storage.read("/proc/mdstat")}'] if '(F)' in storage.read('/proc/mdstat') else []
 
     def stop_start(self):
-        """stop and start, with remains of nodeadm in /etc"""
+        """a stop and start sets up blank disks beside remains of nodeadm in /etc"""
         self.halt('lost')
         self.node.kept = {}
         blank([d.name for d in disks()])
@@ -283,14 +284,14 @@ class Matrix:
             sh('systemctl', 'daemon-reload')
 
     def no_file_system(self):
-        """an earlier run ended before it made a file system"""
+        """nodestrap goes on after a run that ended before it made a file system"""
         self.new()
         if self.node.raid():
             create(self.strategy, self.members())
         return self.boot({**FRESH, 'create-raid': 'keep'}, self.tools('mkfs', 'cp'))
 
     def unfinished_file_system(self):
-        """an earlier run ended while it made a file system"""
+        """nodestrap goes on after a run that ended while it made a file system"""
         self.new()
         devices = self.members()
         if self.node.raid():
@@ -302,7 +303,7 @@ class Matrix:
         return self.boot({**FRESH, 'create-raid': 'keep', 'make-filesystem': 'remake'}, self.tools('mkfs', 'cp'))
 
     def interrupted_copy(self):
-        """an earlier run ended while it copied"""
+        """nodestrap goes on after a run that ended while it copied"""
         self.new()
         device = self.finished_file_system()
         os.makedirs(HERE_MOUNT, exist_ok=True)
@@ -316,7 +317,7 @@ class Matrix:
         return found + [p for p in (CONTAINERD + '/half', CONTAINERD + '/containerd') if os.path.exists(p)]
 
     def interrupted_delete(self):
-        """an earlier run ended while it deleted the originals"""
+        """nodestrap goes on after a run that ended while it deleted the originals"""
         self.new()
         names, device = self.bind_names(), self.finished_file_system()
         os.makedirs(HERE_MOUNT, exist_ok=True)
@@ -330,7 +331,7 @@ class Matrix:
         return self.boot(AGAIN, ['cp'])
 
     def nodeadms_mounts(self):
-        """what nodeadm made and its units have mounted"""
+        """nodestrap keeps what nodeadm made and its units have mounted"""
         self.as_nodeadm()
         self.user_data('nodeadm')
         self.node.keep()
@@ -338,7 +339,7 @@ class Matrix:
         return self.boot({**DONE, 'move-files': 'keep'}, [], 'xfs')
 
     def nodeadms_disks(self):
-        """what nodeadm made, and its units are gone"""
+        """nodestrap keeps what nodeadm made if its units are gone"""
         self.as_nodeadm()
         self.reboot('nodeadm')
         found = self.boot(AGAIN, self.tools('cp'), 'xfs')
@@ -346,7 +347,7 @@ class Matrix:
         return found if kept else [*found, f'nobody says that xfs is kept: {self.node.last.err}']
 
     def foreign_array(self):
-        """somebody else's array on these disks"""
+        """nodestrap refuses disks with a foreign array"""
         self.node.off()
         self.node.kept = {}
         blank([d.name for d in disks()])
@@ -392,7 +393,7 @@ class Matrix:
             sh('mount', '--bind', f'{MOUNT_PATH}/0/{name}', path)
 
     def bind_names(self):
-        """Below what names the directories lie on the disks: the plan says it, in nodeadm's words."""
+        """{path: name of its directory on the disks}, as the plan has it."""
         names = {}
         for a in self.node.plan()['actions']:
             if a['type'] == 'bind':
@@ -427,7 +428,7 @@ def mkfs(fs, device, label):
 
 
 def foreign_elsewhere():
-    """An array on disks that are none of ours: it runs all the time and nobody may touch it."""
+    """An array on foreign disks: it runs all the time, and nodestrap must not touch it."""
     loops = []
     for i in (1, 2):
         path = f'{storage.HERE}/loop{i}'

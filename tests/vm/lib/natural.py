@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boots that nobody plays: nodestrap's units are enabled. Run as a program it is ExecStartPre= of both: `natural.py bake` lays down what
+"""Real boots: the nodestrap units are enabled. Run as a program it is ExecStartPre= of both: `natural.py bake` lays down what
 an image brings, once; `natural.py before` notes what the run phase finds. As a module: what boots.py and cuts.py judge by.
 """
 import json

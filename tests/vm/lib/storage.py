@@ -4,7 +4,7 @@
 Node      runs nodestrap as a boot does, switches the machine off and on again (disks go and come back in another order, udev puts
           arrays together), blanks disks, and judges what is mounted, what is in it and what was started
 Report    TAP on stdout; the count survives a reboot
-The kernel's own files are read wherever they say it: a process costs 40 ms in an emulated machine.
+The helpers read files of the kernel where they can, since a process costs 40 ms in an emulated machine.
 """
 import collections
 import contextlib
@@ -93,7 +93,7 @@ class Report:
             for block in ['\n'.join(map(str, complaints[:12]))] + (more() if more else []):
                 text += ['# ' + line[:500] for line in str(block).splitlines()[-40:]]
         print('\n'.join(text), flush=True)
-        with open('/dev/ttyS0', 'w') as f:      # for whoever waits outside, or finds that the time was up
+        with open('/dev/ttyS0', 'w') as f:      # for the host, which waits, or shows it after a timeout
             f.write('\n'.join(text) + '\n')
         for n in ('count', 'bad'):
             write(f'{HERE}/out/tap-{n}', str(getattr(self, n)))
@@ -220,7 +220,7 @@ def entry(path, name, links):
 
 @counted
 def tree(top):
-    """{path: all that matters of it} below a directory, on its own file system; times of directories apart, which a merge changes."""
+    """{path: all that matters of it} below a directory, on its own file system; without the times of directories, which a merge changes."""
     found, links = {}, {}
     device = os.lstat(top).st_dev if os.path.isdir(top) else None
     for path, dirs, names in os.walk(top):
@@ -283,9 +283,9 @@ class Node:
         self.all = remember_disks()             # PCI addresses, in order of serial
         self.strategy, self.n, self.fs, self.expected, self.more = 'RAID0', len(self.all), 'xfs', None, ''
         self.kept = {}                          # what each path held when the machine went down
-        self.hidden = {}                        # what somebody else's mounts hide on the root disk
-        self.array_of_one = False               # somebody else made one of a single disk
-        self.array_is_theirs = False            # or of several, and without a bitmap, which none of this size gets unasked
+        self.hidden = {}                        # what foreign mounts hide on the root disk
+        self.array_of_one = False               # another program made an array of a single disk
+        self.array_is_theirs = False            # or of several, without a bitmap, which mdadm gives none of this size by default
         self.last = None
         if not os.path.ismount(UNDER):
             os.makedirs(UNDER, exist_ok=True)

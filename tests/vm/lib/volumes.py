@@ -74,7 +74,7 @@ def daemons():
 
 
 def of_any_boot(entries):
-    """Without the time of what the first phase writes anew at each boot: on the volume, too, it is as old as that."""
+    """Without the time of files that the first phase writes again at each boot, also on the volume."""
     return {k: v[:6] + ((v[6][0], v[6][2]),) + v[7:] if k == 'kubeconfig' else v for k, v in entries.items()}
 
 
@@ -84,7 +84,7 @@ class VolumeNode(Node):
     def __init__(self, imds=True):
         super().__init__(imds)
         self.entries, self.tops = [], {}
-        self.prefix, self.busy = [], None       # before nodestrap's name; a drive that others write to
+        self.prefix, self.busy = [], None       # words before nodestrap; a drive that others write to
 
     def configure(self, *entries, stores='', more=''):        # pylint: disable=arguments-differ
         """stores: what localStorage says, in YAML."""
@@ -207,7 +207,7 @@ class VolumeNode(Node):
             yield from tree_difference(of_any_boot(tree(target)), of_any_boot(self.want[target]), target)
             if top(target) != self.want_top[target]:
                 yield f'{target} itself is {top(target)}, was {self.want_top[target]}'
-            # what is below the mount is hidden and takes room; what the first phase writes anew at each boot is on the volume, too
+            # what is below the mount is hidden and takes room; what the first phase writes again at each boot is on the volume, too
             hidden = {k: v for k, v in tree(UNDER + target).items() if v[5]}
             for k, v in hidden.items():
                 if target not in self.kept or tree(target).get(k, [None] * 6)[5] != v[5]:

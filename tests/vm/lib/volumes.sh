@@ -40,6 +40,6 @@ power_cycle() {
 }
 shows() { is "$(findmnt -no "$2" --mountpoint "$1" | tail -1 | xargs)" "$3"; }
 seen() { shows "$1" SOURCE "/dev/$(name_of "$2")${3-}"; }
-below() { local rc; mount --bind / under && cat "under$1"; rc=$?; umount under; return $rc; }    # of the root disk, whatever is mounted over it
+below() { local rc; mount --bind / under && cat "under$1"; rc=$?; umount under; return $rc; }    # a file of the root disk, also below a mount
 export D=/var/lib/containerd K=/var/lib/kubelet
 

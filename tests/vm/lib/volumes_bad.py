@@ -26,7 +26,7 @@ def holds(what, *says):
         what(volume(SDB).name)
         storage.settle()
         yield refused('EDISKUSED', '/dev/sdb', SDB, *says)
-    case.__doc__ = f'a volume with {says[-1]}'
+    case.__doc__ = f'nodestrap refuses a volume with {says[-1]}'
     return case
 
 
@@ -38,14 +38,14 @@ btrfs = holds(lambda name: put(name, 0x10000, bytes(64) + b'_BHRfS_M' + bytes(8)
 
 
 def unknown_data(node):
-    """a volume with data that no signature tells of"""
+    """nodestrap refuses a volume with data but no signature"""
     node.configure(PLAIN)
     put(volume(SDB).name, 200 << 20, os.urandom(1 << 20))
     yield refused('EDISKDATA', '/dev/sdb', SDB, f'`blkdiscard --zeroout /dev/{volume(SDB).name}`')
 
 
 def member(node):
-    """a volume that is a member of an array"""
+    """nodestrap refuses a volume that is a member of an array"""
     node.configure(PLAIN)
     names = [f'/dev/{volume(s).name}' for s in (SDB, SDC)]
     sh(bad.MDADM, '--create', '/dev/md/theirs', '--run', '--homehost=any', '--level=0', '--raid-devices=2', *names)
@@ -60,7 +60,7 @@ def member(node):
 
 
 def held(node):
-    """a volume that device mapper holds"""
+    """nodestrap refuses a volume that device mapper holds"""
     node.configure(PLAIN)
     sh('dmsetup', 'create', 'theirs', '--table', f'0 2048 linear /dev/{volume(SDB).name} 0')
     storage.settle()
@@ -69,7 +69,7 @@ def held(node):
 
 
 def mounted_elsewhere(node):
-    """a volume that is mounted elsewhere"""
+    """nodestrap refuses a volume that is mounted elsewhere"""
     node.configure(PLAIN)
     sh('/usr/sbin/mkfs.ext4', '-q', '-F', '/dev/' + volume(SDB).name)
     os.makedirs('/srv/theirs', exist_ok=True)
@@ -79,7 +79,7 @@ def mounted_elsewhere(node):
 
 
 def read_only(node):
-    """a volume that cannot be written"""
+    """nodestrap refuses a volume that cannot be written"""
     node.configure(PLAIN)
     sh('blockdev', '--setro', '/dev/' + volume(SDB).name)
     yield refused('EDISKERROR', SDB, 'read-only')
@@ -87,7 +87,7 @@ def read_only(node):
 
 
 def root_disk(node):
-    """the root disk"""
+    """nodestrap refuses the root disk as a volume"""
     node.configure(PLAIN)
     name, root = '/dev/' + volume(SDB).name, '/srv/root'
     sh('/usr/sbin/mkfs.ext4', '-q', '-F', name)
@@ -108,43 +108,43 @@ def root_disk(node):
 
 
 def one_device_twice(node):
-    """one device by the same name"""
+    """nodestrap refuses one device in two entries, as /dev/sdb and as /dev/xvdb"""
     node.configure(PLAIN, Entry('/dev/xvdb', KUBELET, 'xfs', SDB))
     yield refused('EINVALID', '/dev/xvdb', 'volumes[0]', code=11)
 
 
 def one_device_by_two_names(node):
-    """one device by two names"""
+    """nodestrap refuses one device under two names"""
     node.configure(PLAIN, Entry(SDB, KUBELET, 'xfs', SDB))
     yield refused('EDISKUSED', '/dev/sdb', SDB, 'same volume')
 
 
 def two_for_one_target(node):
-    """two volumes for one target"""
+    """nodestrap refuses two volumes for one target"""
     node.configure(PLAIN, Entry('/dev/sdc', CONTAINERD + '/', 'xfs', SDC))
     yield refused('EINVALID', CONTAINERD, 'volumes[0]', code=11)
 
 
 def target_below_target(node):
-    """a target below another"""
+    """nodestrap refuses a target below another"""
     node.configure(PLAIN, Entry('/dev/sdc', CONTAINERD + '/io.containerd.content.v1.content', 'xfs', SDC))
     yield refused('EINVALID', CONTAINERD + '/io.containerd.content.v1.content', 'volumes[0]', code=11)
 
 
 def target_below_stores(node):
-    """a target below what goes to the instance stores"""
+    """nodestrap refuses a target below a directory that goes to the instance stores"""
     node.configure(Entry('/dev/sdb', CONTAINERD + '/below', 'xfs', SDB), stores='strategy: RAID0')
     yield refused('EMOUNT', CONTAINERD + '/below', 'instance stores')
 
 
 def target_in_place_of_stores(node):
-    """a target where instance stores are mounted"""
+    """nodestrap refuses a target where it mounts instance stores"""
     node.configure(Entry('/dev/sdb', storage.MOUNT_PATH + '/0', 'xfs', SDB), stores='strategy: RAID0')
     yield refused('EMOUNT', storage.MOUNT_PATH, 'mountPath')
 
 
 def target_is_mounted(node):
-    """a target that somebody else's file system is mounted on"""
+    """nodestrap refuses a target on which a foreign file system is mounted"""
     node.configure(Entry('/dev/sdb', '/srv/data', 'xfs', SDB))
     os.makedirs('/srv/data', exist_ok=True)
     sh('mount', '-t', 'tmpfs', 'theirs', '/srv/data')
@@ -153,7 +153,7 @@ def target_is_mounted(node):
 
 
 def target_is_file(node):
-    """a target that is a file"""
+    """nodestrap refuses a target that is a file"""
     node.configure(Entry('/dev/sdb', '/srv/file', 'xfs', SDB))
     write('/srv/file', 'x')
     yield refused('EMOUNT', '/srv/file')
@@ -161,7 +161,7 @@ def target_is_file(node):
 
 
 def pod_mount(node):
-    """a pod's volume below kubelet's directory"""
+    """nodestrap refuses to move the kubelet directory if a pod mount lies below it"""
     node.configure(Entry('/dev/sdb', KUBELET, 'xfs', SDB))
     path = KUBELET + '/pods/1/volumes/secret'
     os.makedirs(path)
@@ -171,7 +171,7 @@ def pod_mount(node):
 
 
 def too_much(node):
-    """more in the directory than the volume holds"""
+    """nodestrap refuses to move more than the volume holds"""
     node.configure(Entry('/dev/sdb', CONTAINERD, 'ext4', SDB))
     with open(CONTAINERD + '/large', 'wb') as f:
         os.posix_fallocate(f.fileno(), 0, 500 << 20)
@@ -181,7 +181,7 @@ def too_much(node):
 
 
 def no_mkfs(node):
-    """no mkfs.xfs"""
+    """nodestrap refuses a blank volume if mkfs.xfs is missing"""
     node.configure(PLAIN)
     with bad.without('mkfs.xfs'):
         yield refused('ESTORAGETOOL', 'mkfs.xfs', 'xfsprogs')
@@ -222,14 +222,14 @@ def with_stores(node, report):
     on = {m.target: m.number for m in storage.mounts()}
     found += [f'{p} is on {on.get(p)}, no instance store of {stores}' for p in (KUBELET, PODS) if on.get(p) not in stores]
     warned = [w for w in node.last.err.splitlines() if 'warning' in w and CONTAINERD in w]
-    report.line('instance stores want the same path: the volume has it, the others are on the stores', found, node.describe)
-    report.line('and a warning says so', [] if warned and 'volume' in warned[0] else [node.last.err])
-    report.line('a second run changes nothing', node.complaints_again(), node.describe)
+    report.line('a volume gets the path that instance stores want too, and they get the others', found, node.describe)
+    report.line('a warning names the volume and the path that instance stores want too', [] if warned and 'volume' in warned[0] else [node.last.err])
+    report.line('a second run with volume and instance stores changes nothing', node.complaints_again(), node.describe)
     node.off()
     storage.blank([d.name for d in disks()])
     node.on()
     node.boot()
-    report.line('stop and start: new stores, the same volume', node.complaints_up(made=1), node.describe)
+    report.line('a stop and start uses new instance stores and the same volume', node.complaints_up(made=1), node.describe)
 
 
 def other_file_system(node, report):
@@ -250,10 +250,10 @@ def other_file_system(node, report):
     node.configure(Entry(by_id(SDB), CONTAINERD, 'ext4', SDB))      # what is to be there now
     hidden = [p for p in storage.tree(storage.UNDER + CONTAINERD)]
     found = [w for w in node.complaints_up(made=0) if BELOW not in w]
-    report.line('a volume with data and another file system is used as it is', found, node.describe)
-    report.line('what the image brought is not mixed into it', [p for p in ('blobs/precious',) if os.path.exists(f'{CONTAINERD}/{p}')] +
+    report.line('nodestrap uses a volume with data and another file system as it is', found, node.describe)
+    report.line('the files of the image stay apart from the data of that volume', [p for p in ('blobs/precious',) if os.path.exists(f'{CONTAINERD}/{p}')] +
                 ([] if hidden else ['and not deleted: it is gone']))
-    report.line('a warning says that it is not the wanted one', [] if 'warning' in node.last.err and 'ext4' in node.last.err else [node.last.err])
+    report.line('a warning names the ext4 of that volume, which is not the wanted file system', [] if 'warning' in node.last.err and 'ext4' in node.last.err else [node.last.err])
 
 
 def mounted_before(node, report):
@@ -268,7 +268,7 @@ def mounted_before(node, report):
     node.boot()
     found = [w for w in node.complaints_up(made=0, tools=[]) if BELOW not in w]
     now = [m for m in storage.mounts() if m.target == CONTAINERD]
-    report.line('one that is mounted at its target already is left as it is', found + [f'{before} became {now}'] * (now != before), node.describe)
+    report.line('a volume that is mounted at its target already stays as it is', found + [f'{before} became {now}'] * (now != before), node.describe)
 
 
 def main():
@@ -291,5 +291,5 @@ if __name__ == '__main__':
     try:
         main()
     except (Problem, OSError, KeyError) as e:
-        Report().line('to its end', [f'{type(e).__name__}: {e}'])
+        Report().line('the test runs to its end', [f'{type(e).__name__}: {e}'])
         finish(Report())

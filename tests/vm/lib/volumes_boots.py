@@ -19,7 +19,7 @@ UUID, IMAGE = HERE + '/uuid', 'example.test/pulled:1'
 
 
 def keep(node):
-    """What must be there after the next boot; containerd's own files go on changing until it stops."""
+    """What must be there after the next boot; files of containerd itself change until it stops."""
     mine = {t: {k: v for k, v in storage.tree(t).items() if k.split('/')[0] in boots.MINE} for t, _, _ in node.targets()}
     natural.save(natural.KEPT, (mine, {t: top(t) for t in mine}))
 
@@ -43,7 +43,7 @@ def stores_used(node, kind):
 
 def first(node, kind, report):
     found = node.complaints_up(made=2 if kind == 'stores' else 1)
-    report.line(f'{kind}: first boot', found + stores_used(node, kind) + images(natural.SANDBOX), node.describe)
+    report.line(f'{kind}: the first boot sets up the node', found + stores_used(node, kind) + images(natural.SANDBOX), node.describe)
     report.line(f'{kind}: a second run changes nothing', boots.second_run(node))
     for path in (CONTAINERD, KUBELET):
         bake(f'{path}/user', 'user')
@@ -61,7 +61,7 @@ def second(node, kind, report):
     found = node.complaints_up(made=1 if kind == 'stores' else 0)
     found += [f'the file system is {uuid()}, was {read(UUID)}'] * (uuid() != read(UUID))
     found += stores_used(node, kind) + images(natural.SANDBOX, IMAGE)
-    report.line(f'{kind}: {"stop and start" if kind == "stores" else "reboot"}', found, node.describe)
+    report.line(f'{kind}: a {"stop and start" if kind == "stores" else "reboot"} keeps the data of the volume', found, node.describe)
     sh('systemctl', 'daemon-reload')
     storage.settle()
     report.line(f'{kind}: systemd leaves the mounts alone', list(node.complaints_mounts()), node.describe)
@@ -80,5 +80,5 @@ if __name__ == '__main__':
     try:
         main(*sys.argv[1:])
     except (Problem, OSError, KeyError) as e:
-        Report().line(f'boot {os.environ["VMTEST_BOOT"]}', [f'{type(e).__name__}: {e}'])
+        Report().line(f'boot {os.environ["VMTEST_BOOT"]} runs to its end', [f'{type(e).__name__}: {e}'])
         finish(Report())

@@ -2,7 +2,7 @@
 """usage: volumes_cuts.py
 
 As cuts.py, for volumes: the power goes while a volume gets its file system, takes in what a directory holds, grows, or is brought up to
-date at a later boot; the boot that follows, with nodestrap's units enabled, must end with a node whose directories are complete.
+date at a later boot. The boot that follows, with the nodestrap units enabled, must end with a node whose directories are complete.
 """
 import collections
 import os
@@ -105,10 +105,10 @@ def main():
         number = saved['number'] + 1
         node.configure(ENTRIES[cut.entry])
         found = judge(node, cut, saved) if node.last else ['the run phase has not begun', sh('journalctl', '-b', '-o', 'cat', '--no-pager', '-u', 'nodestrap-config')]
-        report.line(f'the power went {cut.what}: the next boot is a node again', found, node.describe)
+        report.line(f'after a power cut {cut.what}, the next boot is a node', found, node.describe)
     while number < len(CUTS):
         os.sync()
-        report.line(f'a power cut {CUTS[number].what}', run_into(node, CUTS[number], number))
+        report.line(f'a power cut happens {CUTS[number].what}', run_into(node, CUTS[number], number))
         number += 1
     finish(report)
 
@@ -117,5 +117,5 @@ if __name__ == '__main__':
     try:
         main()
     except (Problem, OSError, KeyError, subprocess.TimeoutExpired) as e:
-        Report().line(f'boot {os.environ["VMTEST_BOOT"]}', [f'{type(e).__name__}: {e}'])
+        Report().line(f'boot {os.environ["VMTEST_BOOT"]} runs to its end', [f'{type(e).__name__}: {e}'])
         finish(Report())

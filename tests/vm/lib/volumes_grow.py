@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes that somebody makes larger: between two boots, as the world outside does, and under a running node, where NVMe/TCP on the
-loopback interface stands in for EBS, since QEMU's drives keep the size that they came with.
+"""Volumes that grow: between two boots, from outside, and under a running node. There NVMe/TCP on the loopback interface stands in for
+EBS, since drives of QEMU keep their first size.
 """
 import os
 import time
@@ -29,7 +29,7 @@ def sizes(want):
 def first(node, report):
     node.clear('/srv/data')
     node.boot()
-    report.line('(two volumes are used)', node.complaints_up(made=2), node.describe)
+    report.line('(nodestrap uses two volumes)', node.complaints_up(made=2), node.describe)
     for path in (CONTAINERD, KUBELET, '/srv/data'):
         storage.bake(path, 'user')
     node.keep()
@@ -45,22 +45,22 @@ def second(node, report):
     small = [s for s, n in ((SDB, 1500), (SDC, 900)) if storage.read(f'/sys/block/{volume(s).name}/size') != str(n * 2048)]
     report.line('(the drives have grown)', small)
     node.boot()
-    report.line('grown between two boots: the file systems take the room, the data is there', node.complaints_up(tools=[], made=0), node.describe)
-    report.line('all of it', sizes({CONTAINERD: 1300, KUBELET: 750, '/srv/data': 750}))
-    report.line('a second run changes nothing', node.complaints_again(), node.describe)
+    report.line('file systems grow with volumes that grew between two boots, and keep their data', node.complaints_up(tools=[], made=0), node.describe)
+    report.line('the grown file systems use all the new room', sizes({CONTAINERD: 1300, KUBELET: 750, '/srv/data': 750}))
+    report.line('a second run after the growth between boots changes nothing', node.complaints_again(), node.describe)
     node.off()
     node.on()
     node.boot()
     grown = [i for i, outcome in node.outcomes() if i.startswith('grow-filesystem:') and outcome != 'unchanged']
-    report.line('at the next boot nothing grows', node.complaints_up(made=0) + grown, node.describe)
+    report.line('no file system grows at the next boot', node.complaints_up(made=0) + grown, node.describe)
 
 
 def live(node, report, fs):
-    """While it is mounted and in use: at the next init."""
+    """The volume grows while it is mounted and in use; the next init grows its file system."""
     t = bad.Target(LIVE, 900, '0 819200 linear {loop} 0', storage.EBS)
     node.configure(Entry('vol-' + LIVE[3:], CONTAINERD, fs, LIVE))
     node.boot()
-    report.line(f'(a volume of 400 MiB is used, {fs})', node.complaints_up(made=1), node.describe)
+    report.line(f'(nodestrap uses a volume of 400 MiB with {fs})', node.complaints_up(made=1), node.describe)
     storage.bake(CONTAINERD, 'user')
     node.keep()
     node.want.update(node.kept)
@@ -69,13 +69,13 @@ def live(node, report, fs):
     write(t.base + '/namespaces/1/revalidate_size', '1')
     while int(storage.read(f'/sys/block/{t.disk.name}/size')) != t.sectors:
         time.sleep(0.1)
-    report.line('(it has grown, and its file system has not)', [] if mib(CONTAINERD) == before[0] else [mib(CONTAINERD)])
+    report.line('(the volume has grown, and its file system has not)', [] if mib(CONTAINERD) == before[0] else [mib(CONTAINERD)])
     node.again()
     found = sizes({CONTAINERD: 780}) + [f'exit {node.last.code}', node.last.err] * bool(node.last.code) + list(node.complaints_data())
     found += ['the mounts are others'] * (storage.mounts() != before[1])
     found += ['daemons were restarted'] * (sh('systemctl', 'show', '-P', 'InvocationID', *storage.UNITS) != before[2])
-    report.line(f'grown under a running node: at the next init, with nothing restarted, {fs}', found, node.describe)
-    report.line('a second run changes nothing', node.complaints_again(), node.describe)
+    report.line(f'the next init grows a mounted {fs} and restarts nothing', found, node.describe)
+    report.line('a second run after the growth of a mounted volume changes nothing', node.complaints_again(), node.describe)
     node.off()
     t.remove()
 
@@ -98,5 +98,5 @@ if __name__ == '__main__':
     try:
         main()
     except (storage.Problem, OSError, KeyError) as e:
-        Report().line('to its end', [f'{type(e).__name__}: {e}'])
+        Report().line('the test runs to its end', [f'{type(e).__name__}: {e}'])
         finish(Report())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: volumes_late.py comes | never
 
-A volume that somebody attaches while the node waits for it: EC2 takes a name for the request, not for the drive. The world outside is
-asked for it when the wait has said, in the journal's words, that it is missing.
+A volume that comes while the node waits for it: EC2 takes a name for the request, not for the drive. The test asks the host to attach
+it after nodestrap has printed that it waits.
 """
 import sys
 import time
@@ -35,13 +35,13 @@ def comes(node, report):
     config_phase(node)
     p = node.start_run_phase()
     said, wrong = waits_for(p, ['/dev/sdb'])
-    report.line('it says what it waits for', wrong)
-    report.line('and not what is there', [said] if '/dev/sdc' in said else [])
-    report.line('nothing is written meanwhile', node.complaints_untouched())
-    report.line('kubelet and containerd are down meanwhile', [u for u in storage.UNITS if sh('systemctl', 'is-active', u, check=False).strip() == 'active'])
+    report.line('the message names the volume that is missing', wrong)
+    report.line('the message does not name the volume that is there', [said] if '/dev/sdc' in said else [])
+    report.line('nodestrap writes nothing while it waits', node.complaints_untouched())
+    report.line('kubelet and containerd are down while nodestrap waits', [u for u in storage.UNITS if sh('systemctl', 'is-active', u, check=False).strip() == 'active'])
     attach(1)
     node.ended(p, said)
-    report.line('the volume comes, and the node comes up', node.complaints_up(made=2), node.describe)
+    report.line('the node comes up when the volume comes', node.complaints_up(made=2), node.describe)
     report.line('a second run changes nothing', node.complaints_again(), node.describe)
 
     # it goes, cleanly, and comes back under another name
@@ -54,7 +54,7 @@ def comes(node, report):
     said, wrong = waits_for(p, ['/dev/sdb'])
     attach(1)
     node.ended(p, said)
-    report.line('detached and attached again, it has its data', wrong + node.complaints_up(made=0), node.describe)
+    report.line('a volume that is detached and attached again has its data', wrong + node.complaints_up(made=0), node.describe)
 
 
 def never(node, report):
@@ -64,10 +64,10 @@ def never(node, report):
     p = node.start_run_phase()
     said, wrong = waits_for(p, ['/dev/sdb'])
     node.ended(p, said)
-    report.line('one that never comes is named, with those that are here', wrong + node.complaints_refused('EVOLUME', ['/dev/sdb', SDC]), node.describe)
+    report.line('the error names a volume that never comes, and those that are there', wrong + node.complaints_refused('EVOLUME', ['/dev/sdb', SDC]), node.describe)
     attach(1)
     node.run_phase()
-    report.line('attached in the end, the next run uses it', node.complaints_up(made=2), node.describe)
+    report.line('the next run uses a volume that comes after the failure', node.complaints_up(made=2), node.describe)
 
 
 def main(what):
@@ -80,5 +80,5 @@ if __name__ == '__main__':
     try:
         main(*sys.argv[1:])
     except (storage.Problem, OSError, KeyError) as e:
-        Report().line('to its end', [f'{type(e).__name__}: {e}'])
+        Report().line('the test runs to its end', [f'{type(e).__name__}: {e}'])
         finish(Report())

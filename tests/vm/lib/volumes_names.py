@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""By every name that a configuration can call a volume, that volume is found and no other; with AWS's udev rules and without any."""
+"""nodestrap finds a volume, and no other, by every name of a configuration; with the udev rules of AWS and without any."""
 import glob
 import os
 
@@ -9,7 +9,7 @@ from volumes import SDB, SDC, SDD, SDE, Entry, VolumeNode, by_id, finish, volume
 
 
 def names(serial, called):
-    """What the volume can be called where udev makes no links of AWS's."""
+    """Names of the volume where udev makes no links of AWS."""
     node = volume(serial).name
     bare = called.removeprefix('/dev/')
     other = bare.replace('xvd', 'sd') if bare.startswith('xvd') else bare.replace('sd', 'xvd')
@@ -32,7 +32,7 @@ def used(report, node, name, serial):
     node.clear()
     node.on()           # other kernel names than before
     node.boot()
-    report.line(f'{name}: it is used', node.complaints_up(made=1), node.describe)
+    report.line(f'nodestrap uses the volume {name}', node.complaints_up(made=1), node.describe)
 
 
 def refused(report, node, what, entry, says):
@@ -57,16 +57,16 @@ def main():
     rules(False)
     for serial, called in ((SDB, '/dev/sdb'), (SDC, 'xvdca')):
         for name in names(serial, called):
-            report.line(f'{name} is {serial}', found(node, name, serial), node.describe)
+            report.line(f'the name {name} leads to {serial}', found(node, name, serial), node.describe)
     used(report, node, '/dev/xvdb', SDB)
     node.clear()
-    refused(report, node, 'two volumes of one name are refused', Entry('/dev/sdd', CONTAINERD, 'xfs', SDD), ['/dev/sdd matches two disks', SDD, SDE])
+    refused(report, node, 'nodestrap refuses a name that two volumes have', Entry('/dev/sdd', CONTAINERD, 'xfs', SDD), ['/dev/sdd matches two disks', SDD, SDE])
     store = disks()[0]
-    refused(report, node, 'an instance store is refused', Entry('/dev/' + store.name, CONTAINERD, 'xfs', SDB), [store.serial, 'instance store'])
+    refused(report, node, 'nodestrap refuses an instance store as a volume', Entry('/dev/' + store.name, CONTAINERD, 'xfs', SDB), [store.serial, 'instance store'])
 
     rules(True)
     for name in ('/dev/sdb', '/dev/xvdb', by_id(SDB) + '-ns-1', by_id(SDB) + '_1'):
-        report.line(f'with AWS\'s rules: {name} is {SDB}', found(node, name, SDB), node.describe)
+        report.line(f'with the udev rules of AWS, the name {name} leads to {SDB}', found(node, name, SDB), node.describe)
     used(report, node, '/dev/sdb', SDB)
     finish(report)
 
@@ -75,5 +75,5 @@ if __name__ == '__main__':
     try:
         main()
     except (storage.Problem, OSError, KeyError) as e:
-        storage.Report().line('to its end', [f'{type(e).__name__}: {e}'])
+        storage.Report().line('the test runs to its end', [f'{type(e).__name__}: {e}'])
         finish(storage.Report())
