@@ -29,7 +29,7 @@ disconnect() {
 }
 
 # start EXPECTED TIMEOUT: the wait runs, its lines come through a pipe. sees NAME TEXT: goes on when a line holds the text.
-# ends NAME RESULT: the wait has ended with this result. Both stop if no line comes for 60 s.
+# ends NAME RESULT: the wait has ended with this result. Both stop reading if no line comes for 60 s.
 start() { rm -f lines; mkfifo lines; ./wait-tool "$@" >lines 2>&1 & tool=$!; exec 3<lines; seen=; }
 read_lines() { local line; while IFS= read -r -t 60 line <&3; do seen+=$line$'\n'; [[ -z $1 || $line != *"$1"* ]] || return 0; done; }
 said() { [[ $seen == *"$1"* ]] || { echo "no \"$1\" in:"; echo "$seen"; return 1; }; }

@@ -105,7 +105,7 @@ try "(udev has begun an array with what is left)" is "$(cat "/sys/block/$(array 
 try "nodestrap remakes an array that lost a member" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3" "running=$(array "${disk[0]}")")
 try "the remade array has all disks" array_holds "${disk[@]:0:3}"
 try "the remade array has another UUID" no is "$(member "${disk[0]}" UUID)" "$uuid"
-try "the old file system does not reappear in it" is "$(content TYPE md/kubernetes)" ""
+try "the old file system does not reappear in the remade array" is "$(content TYPE md/kubernetes)" ""
 try "each disk has the mark of an unfinished array before the new file system" is "$(marked 0 1 2)" 3
 try "nodestrap makes a file system on the remade array" applies 0 "^done make-filesystem:$R" < <(fs ext4 make "$D3")
 try "no disk then has the mark of an unfinished array" is "$(marked 0 1 2)" 0
