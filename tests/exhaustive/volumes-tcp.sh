@@ -39,7 +39,7 @@ try "the plan has the same id after init" is "$(plan_id)" "$before_id"
 # ---- the second run
 echo pod >$K/pods/x; sync; written=$(writes 1)
 try "a second run succeeds" init
-try "the second run changes nothing" is "$(outcome)" ""
+try "the second run changes nothing" is "$(outcomes)" unchanged
 try "the second run writes nothing to the volume" is "$(writes 1)" "$written"
 
 # ---- a boot: the volumes are as they were, under other kernel names
@@ -60,7 +60,7 @@ try "init succeeds after both volumes grew" init
 try "xfs uses the new room of volume 1" sh -c "[ \$(df --output=size -m $D | tail -1) -gt 580 ]"
 try "ext4 uses the new room of volume 2" sh -c "[ \$(df --output=size -m /data | tail -1) -gt 580 ]"
 try "a second run after the growth succeeds" init
-try "the run after the reboot changes nothing" is "$(outcome)" ""
+try "the second run after the growth changes nothing" is "$(outcomes)" unchanged
 try "the data of volume 1 survives the growth" grep -q written-later $D/later
 try "the second simulated boot unmounts the volumes" power_cycle $D $K /data /opt/models $P/xvdb $P/vol-"$(id 2)"
 try "xfs_repair finds no error on volume 1" xfs_repair -n "/dev/$(name_of 1)"; try "fsck.ext4 finds no error on volume 2" fsck.ext4 -fn "/dev/$(name_of 2)"

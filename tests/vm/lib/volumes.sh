@@ -30,7 +30,7 @@ more=
 init() { nodestrap init --config-cache /run/eks/nodeadm/config.json -c file:///vmtest/node.yaml 2>err; local rc=$?; cat err; return $rc; }
 refuses() { init; local rc=$?; [ $rc = 30 ] || { echo "exit $rc"; return 1; }; grep -qE -- "$1" err || { echo "missing: $1"; return 1; }; }
 warns() { grep -q -- "$1" err; }
-outcome() { python3 -c 'import json,sys; print(*sorted({a["outcome"] for a in json.load(open("/run/nodestrap/status.json"))["actions"]} - {"unchanged"}))'; }
+outcomes() { python3 -c 'import json; print(*sorted({a["outcome"] for run in json.load(open("/run/nodestrap/status.json"))["runs"].values() for a in run["actions"]}))'; }
 plan_id() { nodestrap plan --output json -c file:///vmtest/node.yaml | python3 -c 'import json,sys; print(json.load(sys.stdin)["planId"])'; }
 # all that a boot forgets: mounts, processes, /run
 power_cycle() {

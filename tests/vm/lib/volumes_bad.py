@@ -248,11 +248,11 @@ def other_file_system(node, report):
     node.boot()
     node.want_top[CONTAINERD] = storage.entry(CONTAINERD, '', {})
     node.configure(Entry(by_id(SDB), CONTAINERD, 'ext4', SDB))      # what is to be there now
-    hidden = [p for p in storage.tree(storage.UNDER + CONTAINERD)]
+    hidden = [p for p in storage.tree(storage.UNDER + CONTAINERD) if p not in node.kept[CONTAINERD]]
     found = [w for w in node.complaints_up(made=0) if BELOW not in w]
     report.line('nodestrap uses a volume with data and another file system as it is', found, node.describe)
-    report.line('the files of the image stay apart from the data of that volume', [p for p in ('blobs/precious',) if os.path.exists(f'{CONTAINERD}/{p}')] +
-                ([] if hidden else ['and not deleted: it is gone']))
+    report.line('the files of the image stay apart from the data of that volume', [p for p in hidden if os.path.lexists(f'{CONTAINERD}/{p}')] +
+                ([] if hidden else ['the root disk has lost them']))
     report.line('a warning names the ext4 of that volume, which is not the wanted file system', [] if 'warning' in node.last.err and 'ext4' in node.last.err else [node.last.err])
 
 
