@@ -88,7 +88,7 @@ good | sed 's/^  cluster/  : cluster/' >"$tmp/broken"
 ok 'config sign refuses a file that is not YAML' cannot 'not YAML' -k "$tmp/ours.pem" -c "file://$tmp/config" -c "file://$tmp/broken"
 { good; head -c 20000 /dev/zero | tr '\0' '#'; } >"$tmp/large"
 chmod 644 "$tmp/ours.pem"
-warned() { "$nodestrap" config sign -k "$tmp/ours.pem" -c "file://$tmp/large" >"$tmp/out" 2>"$tmp/err" && says 'EC2 takes 16384 as user data: compress it' && says 'key-readable'; }
+warned() { "$nodestrap" config sign -k "$tmp/ours.pem" -c "file://$tmp/large" >"$tmp/out" 2>"$tmp/err" && says 'EC2 accepts at most 16384 as user data: compress it' && says 'key-readable'; }
 ok 'config sign warns about a result too large for EC2 and a key that others can read' warned
 chmod 600 "$tmp/ours.pem"
 

@@ -31,14 +31,14 @@ most=$(awk '/MemTotal/ { print int($4 / 2048) - 1 }' /sys/devices/system/node/no
 spec fail "$most"
 try "init fails if the NUMA node lacks the requested huge pages" no again
 try "status.json has the code EHUGEPAGES, the exit status 31 and the step" is "$(status verdict code exit step)" "failed EHUGEPAGES 31 reserve-pages:2Mi on node 1"
-try "the last line has size, node and both numbers" grep -E '^(<[0-9]>)?nodestrap: failed \(31 EHUGEPAGES\) at reserve-pages:2Mi on node 1: .*'"$most" out/again
+try "the message has size, node and the requested number" grep -E '^(<[0-9]>)?nodestrap: failed \(31 EHUGEPAGES\) at reserve-pages:2Mi on node 1: .*'"$most" out/again
 try "kubelet stays down after the failure" no active kubelet
 try "status.json has the requested pages, and fewer reserved ones" is "$(found 1)" "$most short"
 
 spec warn "$most"
 try "init succeeds with onShortfall: warn" again
 try "status.json has the verdict ok with onShortfall: warn" is "$(status verdict code)" "ok OK"
-try "a warning names the step that got too few huge pages" grep -q 'reserve-pages:2Mi on node 1' out/again
+try "the output names the step that got too few huge pages" grep -q 'reserve-pages:2Mi on node 1' out/again
 try "kubelet runs with onShortfall: warn" active kubelet
 
 finish

@@ -42,7 +42,7 @@ try "deb.sh builds the Debian package" "$top/conf/packaging/deb.sh" -o "$W" || f
 try "lintian finds no error and no warning" lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$W"/*.deb
 dpkg-deb -x "$W"/nodestrap_*.deb "$W/unpacked"; doc=$W/unpacked/usr/share/doc/nodestrap
 try "the package has every manual page" is "$(cd "$W/unpacked/usr/share/man" && find . -type f | sort | xargs)" "$(cd "$top/debian" && for p in *.1 *.5 *.7 *.8; do echo "./man${p##*.}/$p.gz"; done | sort | xargs)"
-try "README, schema and examples can be read where they are" sh -c 'cd "$1" && for s in *.schema.json; do cmp "$s" "$2/conf/$s" || exit; done && [ "$(ls -- *.schema.json)" = "$(cd "$2/conf" && ls -- *.schema.json)" ] && diff -r examples "$2/conf/examples"' sh "$doc" "$top"
+try "the package has each schema and example of the tree" sh -c 'cd "$1" && for s in *.schema.json; do cmp "$s" "$2/conf/$s" || exit; done && [ "$(ls -- *.schema.json)" = "$(cd "$2/conf" && ls -- *.schema.json)" ] && diff -r examples "$2/conf/examples"' sh "$doc" "$top"
 try "the package has the files that README shows" sh -c 'cd "$1" && grep -qF examples/p5-48xlarge.userdata README.md && ! grep -nE "conf/examples|debian/boot" README.md && grep -oE "(examples/[a-z0-9-]+\.(userdata|svg)|\(boot\.svg\))" README.md | tr -d "()" | xargs ls >/dev/null' sh "$doc"
 if python3 -c 'import jsonschema' 2>/dev/null; then try "the bill of materials is well formed and true" python3 "$top/tests/oracles/spdx.py" "$W/unpacked" "$top"
 else count=$((count + 1)); echo "ok $count - the bill of materials is well formed and true # SKIP no python3-jsonschema here"; fi
@@ -146,7 +146,7 @@ mkdir -p "$m"/etc/modprobe.d "$m"/etc/systemd/system/containerd.service.d; cp -r
 try "dpkg --remove with enabled nodestrap units names the command for nodeadm" sh -c 'chroot "$1" dpkg --remove nodestrap 2>&1 | grep "systemctl enable $2"' sh "$m" "$theirs"
 try "an admin enables the units of nodeadm" in_root systemctl enable $theirs
 try "dpkg --purge after that removal succeeds" in_root dpkg --purge nodestrap
-everything >"$W/after"; try "dpkg -r leaves everything as it was" diff "$W/before" "$W/after"
+everything >"$W/after"; try "after dpkg --purge everything is as it was before" diff "$W/before" "$W/after"
 
 # A nodeadm that is a link, as an image may have it: alternatives would take it for one of its own.
 try "a root whose nodeadm is a link is prepared" prepare links; m=$W/links/m; mkdir -p "$m/opt/eks"; for n in nodeadm nodeadm-internal; do ln -s /opt/eks/$n "$m/usr/bin/$n"; done; everything >"$W/before"
@@ -167,5 +167,5 @@ try "an upgrade does not swap the programs again" own
 try "update-alternatives --auto swaps the programs again" in_root sh -c "update-alternatives --auto nodeadm && update-alternatives --auto nodeadm-internal"
 try "both nodeadm names lead to nodestrap again" ours
 try "dpkg --purge after the swap succeeds" in_root dpkg --purge nodestrap
-try "dpkg -r leaves the nodeadm of the image in its place" own
+try "after dpkg --purge the nodeadm of the image is in its place" own
 repeated; finish

@@ -60,7 +60,7 @@ check_theirs() { # BOOT : a nodeadm has started this node
         check_network_theirs "$1"
         try "$1: the nodeadm of the image ran both phases" calls 2
         try "$1: kubelet has the arguments of nodeadm" kubelet_has --written-by=somebody
-        try "$1: nodestrap did nothing" no found_in /run/nodestrap
+        try "$1: nodestrap wrote nothing below /run/nodestrap" no found_in /run/nodestrap
 }
 check_ours() { # BOOT : the nodestrap units have started this node
         check_image "$1"
@@ -73,7 +73,7 @@ check_ours() { # BOOT : the nodestrap units have started this node
         try "$1: kubelet got exactly the planned flags" kubelet_planned $(sources)
         try "$1: containerd dumps its configuration" sh -c "containerd config dump >dump.toml"
         try "$1: containerd has every planned setting" python3 compare.py containerd plan.json dump.toml
-        try "$1: the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
+        try "$1: status.json has the verdict ok" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
 }
 check_swapped() { # BOOT : the nodeadm units have started this node, with our program under the name nodeadm
         check_image "$1"
@@ -83,7 +83,7 @@ check_swapped() { # BOOT : the nodeadm units have started this node, with our pr
         try "$1: the nodestrap units are inactive" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "inactive inactive"
         try "$1: kubelet has the --config flag of nodestrap" kubelet_has --config=/etc/kubernetes/kubelet/config.json
         try "$1: the kubeconfig names the command aws, as the kubeconfig of nodeadm does" grep -q 'command: "\?aws' /var/lib/kubelet/kubeconfig
-        try "$1: the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
+        try "$1: status.json has the verdict ok" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
 }
 # A second start of nodeadm-run starts nodeadm-config again, which has ended: nothing changes.
 check_again() { # BOOT
@@ -200,7 +200,7 @@ check_swapped_gpu_node() {
         check_swapped "GPUs"
         try "the devices come up in the order that their class needs" in_order "$@"
         try "containerd starts before kubelet" in_order containerd kubelet
-        try "kubelet was started once, when all was ready" once kubelet
+        try "kubelet was started once" once kubelet
         try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend)" ''
         local before; before=$(pids)
         try "a second start of nodeadm-run succeeds" systemctl restart nodeadm-run

@@ -99,7 +99,7 @@ node_starts() {
 # Without nodestrap: as the AMI's own bootstrap starts it.
 kubelet_starts() { echo NODEADM_KUBELET_ARGS= >/etc/eks/kubelet/environment; systemctl start kubelet; }
 kubelet_saw() { happened "kubelet .*$1"; }
-# fails EXIT CODE REGEX NAME: the node does not come up; why stands in the journal's last line, on the console and in status.json.
+# fails EXIT CODE REGEX NAME: the node does not come up, and status.json has the code and the reason.
 fails() {
         local status
         node_starts; status=$?

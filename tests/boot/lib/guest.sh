@@ -42,7 +42,7 @@ never_started() { [ ! -e /run/recording-kubelet/starts ] || { echo "kubelet was 
 sources() { echo --config-source imds://user-data --config-source file:///etc/eks/nodeadm.d/; }
 # shellcheck disable=SC2046 # sources are words
 plan() { nodestrap plan $(sources) --show-secrets --output json; }
-# All files that the plan names, with bytes, modes, inodes and times: the same twice means that nothing was written.
+# All files that the plan names, with inodes, sizes, modes and times: the same twice means that nothing was written.
 stamp() { xargs -r stat -c '%n %i %s %a %y' < <(python3 compare.py paths plan.json) | sort; }
 uptime_usec() { awk 'NR == 1 { printf "%.0f", $1 * 1000000 }' "$1"; }
 

@@ -275,7 +275,7 @@ class Scene:
         return first.get('storage', []) + m.complaints(first, self.up) + m.unchanged(self.phase)
 
     def faults_at(self, n, seen):
-        """Of a program that is not nodestrap each kind of call fails once; it dies, and all with it, at every one."""
+        """Of a program that is not nodestrap each kind of call fails once; it dies, and all with it, at each of the first eight calls of a kind and at every eighth one after that."""
         call = self.calls[n - 1].split(' ')
         if call[2].startswith('clone'):
             return ('kill', 'ENOMEM')
