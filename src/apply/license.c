@@ -13,7 +13,7 @@
 
 #define STEP_USEC (250 * USEC_PER_MSEC)
 #define DAEMON    "nvidia-gridd"
-#define LATER     "without one CUDA fails after some time (on EC2, after a day)"
+#define LATER     "without one, CUDA fails after some time (on EC2, after a day)"
 
 /* *ret_text: the first GPU without a licence and the reason; or NULL. > 0: waiting may help. */
 static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
@@ -28,7 +28,7 @@ static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
                 if (code != NVML_OK)
                         *ret_text = xasprintf("the licence of %s cannot be read: %s", name, error);
                 else if (!license.supported)
-                        *ret_text = xasprintf("%s is a part of a GPU, and its driver does not support "
+                        *ret_text = xasprintf("%s is a fractional GPU, and its driver does not support "
                                               "licences: it needs the GRID driver for EC2", name);
                 else
                         *ret_text = xasprintf("%s is a fractional GPU and has no licence%s%s", name,

@@ -60,9 +60,9 @@ static void warn_unknown(Decoder *d, const Field *fields, Mark mark, const Path 
                     *key = without_blanks(key_alone, &blank), *near = fields_suggest(fields, key);
         diag_warn_at(d->diag, "unknown-field", &at, name, "is not known and is ignored%s%s%s",
                      blank   ? ": "
-                     : colon ? ": a blank is missing after the colon"
+                     : colon ? ": a space is missing after the colon"
                              : "",
-                     blank ?: "", blank ? " is in it, which looks like a blank" : "");
+                     blank ?: "", blank ? " is in it, which looks like a space" : "");
         diag_suggest_name(d->diag, "", near);
 }
 

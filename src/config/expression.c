@@ -32,7 +32,7 @@ int config_check_expression(const Config *config, Diag *diag) {
                         return 0;
         }
         diag_warn_at(diag, "max-pods-expression", config_position(config, path), path,
-                     "%s; nodestrap uses the standard number of pods",
+                     "%s; nodestrap uses the default number of pods",
                      why ?: "its result is not from 1 to 2147483647 for any instance type");
         return 0;
 }

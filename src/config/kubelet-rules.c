@@ -27,7 +27,7 @@ static const char *image_pattern_fault(const char *pattern) {
                 return "contains a pattern that is neither an image nor a registry or path with /* after it";
         if (!open && (strchr(pattern, '@') || strchr(strrchr(pattern, '/') ?: pattern, ':') ||
                       strpbrk(pattern, " \t")))
-                return "contains an image with a tag, a digest or a blank: write only its name";
+                return "contains an image with a tag, a digest or a space: write only its name";
         return NULL;
 }
 

@@ -452,7 +452,7 @@ static void check_rules(Validator *v) {
         TEXT("spec.containerd.prePull[]", is_image,
              "is not the name of an image, such as public.ecr.aws/docker/library/busybox:1.36");
         TEXT("spec.instance.localStorage.mountPath", is_mount_path,
-             "must be absolute, without \"..\", and outside of system directories");
+             "must be absolute, without \"..\", and outside system directories");
         VALUE("spec.instance.localStorage.expectedDisks", is_enough_for_raid10,
               "RAID10 needs at least four disks");
         TEXT("spec.instance.environment{}", is_safe_name, "a service " UNSAFE_NAME);

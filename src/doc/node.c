@@ -153,7 +153,7 @@ static bool wants_key(const Builder *b) {
 static int check_key(Builder *b, NodeType type, Mark at) {
         if (type == NODE_SCALAR || !wants_key(b))
                 return 0;
-        return fail(b, at, -EBADMSG, CAUSE_SYNTAX, "a key must be a text, and this one is a %s",
+        return fail(b, at, -EBADMSG, CAUSE_SYNTAX, "a key must be a string, but this one is a %s",
                     type == NODE_MAP ? "map: {{ }} is an unfilled placeholder, or needs quotes"
                                      : "list");
 }

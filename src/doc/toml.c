@@ -178,7 +178,7 @@ static int parse_string(TomlParser *p, bool multi_allowed, Text *ret) {
         const char *from = p->at, quote = *p->at++;
         bool multi = p->end - p->at >= 2 && p->at[0] == quote && p->at[1] == quote;
         if (multi && !multi_allowed)
-                return toml_fail(p, from, "a string of several lines cannot be a key");
+                return toml_fail(p, from, "a multi-line string cannot be a key");
         if (multi) {
                 p->at += 2;
                 accept_newline(p);

@@ -58,7 +58,7 @@ static bool has_two_keys(const Line *l) {
 }
 
 static char *misplaced(const Line *l, size_t column, unsigned other) {
-        return xasprintf("%zu blank%s before the key, and %zu on line %u: the keys of a map begin in one "
+        return xasprintf("%zu space%s before the key, and %zu on line %u: the keys of a map begin in one "
                          "column",
                          l->indent, l->indent == 1 ? " is" : "s are", column, other);
 }
@@ -72,7 +72,7 @@ static char *slip_of_value(const Blob *blob, size_t line, unsigned first) {
         if (!line_above(blob, here.s, &number, &above))
                 return NULL;
         if (lacks_blank(&above))
-                return xasprintf("a blank is missing after the colon on line %u", first + (unsigned)number);
+                return xasprintf("a space is missing after the colon on line %u", first + (unsigned)number);
         return here.indent > above.indent && key_end(&above) + 1 < above.n
                        ? misplaced(&here, above.indent, first + (unsigned)number)
                        : NULL;
@@ -131,12 +131,12 @@ char *yaml_slip(const Blob *blob, const char *problem, size_t line, size_t colum
                 return slip_of_value(blob, line, first);
         Line begin = line_of(blob, context);
         if (streq(problem, "could not find expected ':'") && lacks_blank(&begin))
-                return xasprintf("a blank is missing after the colon on line %u", first + (unsigned)context);
+                return xasprintf("a space is missing after the colon on line %u", first + (unsigned)context);
         if (startswith(problem, "did not find expected") && context < line && here.n > 0 &&
             here.indent != context_column)
                 return misplaced(&here, context_column, first + (unsigned)context);
         if (streq(problem, "found character that cannot start any token") && column < here.n &&
             is_char_of(here.s[column], "@`%"))
-                return xasprintf("a text that begins with %c needs quotes", here.s[column]);
+                return xasprintf("a string that begins with %c needs quotes", here.s[column]);
         return NULL;
 }

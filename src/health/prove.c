@@ -68,7 +68,8 @@ static const struct Refusal {
         { NULL, "timeout", "prove-timeout", true,
           "the call does not return; dmesg (NVRM, Xid) shows why. If it happens again, " REPLACE },
         { NULL, "UNSUPPORTED_PTX_VERSION", "prove-ptx", false,
-          "the driver is too old to compile the test (PTX), so it was not tested; install a newer driver" },
+          "the driver is too old to compile the test (PTX), so the GPU was not tested; install a newer "
+          "driver" },
         { "cuModuleLoadDataEx", "PTX", "prove-ptx", false, COMPILER },
         { "cuModuleLoadDataEx", "JIT", "prove-ptx", false, COMPILER },
         { "cuModuleLoadDataEx", "NO_BINARY", "prove-ptx", false, COMPILER },

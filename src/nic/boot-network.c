@@ -78,7 +78,8 @@ static int boot_find_primary(Boot *b) {
                         b->diag, -ETIMEDOUT, CAUSE_LINK,
                         "the primary interface is not known: %s; see `networkctl` and journalctl -u "
                         "systemd-networkd for its address",
-                        error ? error->text : "the metadata service has not told the instance id and MAC");
+                        error ? error->text
+                              : "the metadata service has not returned the instance id and MAC");
         }
 }
 

@@ -341,8 +341,8 @@ static int take_snapshot(NetEvent *e, int *ret_fd) {
                 if (!e->alone)
                         return 0;
                 if ((own && own->asked_usec) || now_usec() >= e->deadline_usec || !(begun || many_come(e))) {
-                        log_debug("%s asks alone: another process has held the lock for too long.",
-                                  e->name);
+                        log_debug("%s asks the metadata service itself: another process has held the lock "
+                                  "for too long.", e->name);
                         return 0;
                 }
         }

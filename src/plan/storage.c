@@ -56,7 +56,7 @@ static void refuse_content(Stores *s, const Device *d) {
                 stores_refuse(s, CAUSE_DISK_DATA,
                               "%s is not blank and has no signature: %s. Its file system may have lost its "
                               "superblock, or it is encrypted. It stays as it is; if you do not need the "
-                              "data, run %s", label, d->content->error ?: "it is not zeros", free_it);
+                              "data, run %s", label, d->content->error ?: "it is not all zeros", free_it);
         else if (d->content->kind == CONTENT_UNREADABLE)
                 stores_refuse(s, CAUSE_DISK_ERROR,
                               "%s cannot be read: %s; stop and start the instance to get other disks",

@@ -153,7 +153,7 @@ bool stores_check_blank(Stores *s, const Disk *d, const char *device) {
                       "the superblock of a file system or array. It stays as it is; if you do not need the "
                       "data, run `blkdiscard%s /dev/%s`",
                       device ? "the volume " : "", device ?: "", device ? ", " : "", label,
-                      d->content.error ?: "it is not zeros", device ? " --zeroout" : "", d->name);
+                      d->content.error ?: "it is not all zeros", device ? " --zeroout" : "", d->name);
         return false;
 }
 

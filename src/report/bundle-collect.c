@@ -424,7 +424,7 @@ static void add_journal(Bundle *b, const struct JournalRow *row) {
                           *root ? " --root=" : "", root,
                           strstr(row->matches, "-o ") ? "" : "-o short-iso-precise ", row->matches);
         if (strchr(root, ' '))
-                bundle_miss(b, row->name, "--root has a blank in it");
+                bundle_miss(b, row->name, "--root contains a space");
         else
                 add_output(b, row->name, command);
 }

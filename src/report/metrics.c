@@ -94,7 +94,7 @@ static void metrics_times(Text *t, const Status *s) {
         const char *last = "";
         for (const StatusRun *run = s->runs; run && run->phases; run++)
                 last = run->ended_at;
-        metrics_time(t, "boot_timestamp_seconds", "when the kernel started, seconds since 1970",
+        metrics_time(t, "boot_timestamp_seconds", "when the kernel started, in seconds since 1970",
                      s->booted_at);
         metrics_time(t, "last_run_timestamp_seconds", "when init last ended, in seconds since 1970", last);
 }

@@ -82,7 +82,7 @@ bad 'a containerd.config that is not TOML' 11 EINVALID validate 'spec.containerd
 bad 'a containerd.config that is not TOML, in a part of a message' 11 EINVALID validate 'user-data, part 2, line 24: spec.containerd.config: is not TOML: ' < <(set_to 'password = ' 'password CANARY' | message)
 bad 'a password in the URL that names a table' 11 EINVALID validate 'registry.configs.https://(hidden)@reg.example.auth.password: must be a string' \
         < <(good | sed 's/configs\..*\.auth/configs."https:\/\/me:CANARYurl@reg.example".auth/; s/password = .*/password = 5/')
-bad 'a missing blank after a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 1: not YAML: a blank is missing after the colon on line 13' < <(good | sed 's/^kind: /kind:/' | message)
+bad 'a missing blank after a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 1: not YAML: a space is missing after the colon on line 13' < <(good | sed 's/^kind: /kind:/' | message)
 bad 'folded TOML' 11 EINVALID validate 'YAML folds the lines after config: > into one; did you mean config: |?' < <(good | sed 's/config: |/config: >/')
 bad 'a line end in a flag' 11 EINVALID validate 'user-data, line 14: spec.kubelet.flags[0]: contains a line break' < <({ good; echo '  kubelet: {flags: ["--x=CANARY\n--y"]}'; })
 bad 'two mistakes' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to 'cidr: .*}' 'cidr: x}' | sed 's/https:/ftp:/')
@@ -96,7 +96,7 @@ ok 'a misspelt key with --strict: the last line has the warning as the error' sa
 good | sed 's/{name: /{"TOKEN:CANARYtoken": 1, name: /' >"$tmp/user-data"
 init --strict --config-cache "$cache"
 ok 'a key without a blank before its value is an error with --strict' fails 11 ESTRICT validate
-ok 'the message has such a key without its value' says_last 'user-data, line 4: spec.cluster.TOKEN: unknown-field: is not known and is ignored: a blank is missing after the colon'
+ok 'the message has such a key without its value' says_last 'user-data, line 4: spec.cluster.TOKEN: unknown-field: is not known and is ignored: a space is missing after the colon'
 good | sed 's/,.example"/"/' >"$tmp/user-data"
 ok 'config check --strict accepts a cluster that only the proxy reaches' eval '"$nodestrap" config check --strict "$tmp/user-data" 2>"$tmp/err" && says "api-by-proxy"'
 echo "  kubelt: {}" >>"$tmp/user-data"

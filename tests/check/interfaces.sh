@@ -87,7 +87,7 @@ share() { # NUMBER COMMAND...: COMMAND makes the machine
         for i in {1..20}; do
                 "$@"
                 all_at_once "$n" --development || return
-                grep -qF 'asks alone' "$tmp"/err.* || return 0
+                grep -qF 'asks the metadata service itself' "$tmp"/err.* || return 0
         done
         echo "the service was too slow each time"; return 1
 }

@@ -8,6 +8,7 @@ try() { local name=$1 output; shift; count=$((count + 1))
 for c in dpkg-buildpackage dh rpmbuild; do command -v $c >/dev/null || { [ "${NODESTRAP_TEST_REQUIRE:-0}" = 1 ] && exit 99; echo "1..0 # SKIP no $c here"; exit; }; done
 deb=$top/conf/packaging/deb.sh rpm=$top/conf/packaging/rpm.sh cross=$top/tests/tools/cross.sh
 mkdir -p "$top/build"; W=$(mktemp -d -p "$top/build"); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM        # the root of cross.sh has this path as well
+export COMMIT=0123456789ab      # the copy has no git
 # A copy of this tree elsewhere, whose files have an older date.
 copy=$W/copy; mkdir "$copy" "$W"/{amd64,arm64}; "$top/conf/packaging/sources.sh" | tar -C "$copy" -xf - && find "$copy" -exec touch -h -d 2001-02-03 {} +
 

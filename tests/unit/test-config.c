@@ -793,7 +793,7 @@ TEST(toml_that_is_folded_or_wrong) {
 }
 
 TEST(the_message_names_a_no_break_space_in_a_key) {
-        expect_accepted("\u00a0 instance:\n    sysctl: {a.b: 1}\n", "instance: unknown-field: is not known and is ignored: a no-break space (U+00A0) is in it, which looks like a blank; did you mean ");
+        expect_accepted("\u00a0 instance:\n    sysctl: {a.b: 1}\n", "instance: unknown-field: is not known and is ignored: a no-break space (U+00A0) is in it, which looks like a space; did you mean ");
 }
 
 TEST(fields_that_have_no_effect_alone_are_warnings) {
@@ -932,7 +932,7 @@ TEST(proxies_and_services) {
         expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, no_proxy: '*'}"), NULL);
         expect_accepted(ENVIRONMENT("default: {NO_PROXY: ' 169.254.169.254 ,E'}, kubelet: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p}"), NULL);
         expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, NO_PROXY: '169.254.169.254 E'}"),
-                        "a, line 5: spec.instance.environment.default: no-proxy: sets a proxy, but NO_PROXY separates entries by a blank: ");
+                        "a, line 5: spec.instance.environment.default: no-proxy: sets a proxy, but NO_PROXY has spaces between its entries: ");
         expect_accepted(ENVIRONMENT("default: {NO_PROXY: 'a b'}"), NULL);
         expect_accepted(ENVIRONMENT("kubelet: {HTTP_PROXY: http://p, NO_PROXY: 169.254.169.25}"), "environment.kubelet: no-proxy: ");
         _cleanup_(loaded_done) Loaded six = LOAD(HEAD "spec:\n  cluster: {name: c, apiServerEndpoint: 'https://A.gr7.eks.amazonaws.com:443', certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 'fd00::/108'}\n"

@@ -167,8 +167,8 @@ try "nodestrap refuses a step for disks that it has not read" refuses "were not 
 # ---- programs ----
 mkdir empty failing
 printf '#!/bin/sh\necho "mdadm: not today" >&2\nexit 2\n' >failing/mdadm; chmod 755 failing/mdadm
-programs=$PWD/empty try "create-raid fails without mdadm" applies 30 "mdadm is not there; the image needs mdadm" < <(raid raid0 make "$D3")
-programs=$PWD/empty try "make-filesystem fails without mkfs.xfs" applies 30 "mkfs.xfs is not there; the image needs xfsprogs" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
+programs=$PWD/empty try "create-raid fails without mdadm" applies 30 "mdadm is missing; the image needs mdadm" < <(raid raid0 make "$D3")
+programs=$PWD/empty try "make-filesystem fails without mkfs.xfs" applies 30 "mkfs.xfs is missing; the image needs xfsprogs" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
 programs=$PWD/failing:$PATH try "create-raid fails if mdadm fails" applies 30 "$R of ${disk[0]} \(${serial[0]}\), .* cannot be created: mdadm exited with status 2, last said \"mdadm: not today\"" < <(raid raid0 make "$D3")
 printf '#!/bin/sh\nexit 0\n' >failing/mdadm
 programs=$PWD/failing:$PATH try "create-raid fails if mdadm exits with 0 but makes no array" applies 30 "no array holds ${disk[0]}" < <(raid raid0 make "$D3")
