@@ -166,7 +166,7 @@ static const struct { const char *doing; int (*step)(Ask *a); } root_steps[] = {
         { "mount kernel settings", show_kernel },
         { "make directories for the daemons", cover_places },
         { "write the planned files", write_planned },
-        { "make the control groups of kubelet", ask_groups_name },
+        { "create the control groups of kubelet", ask_groups_name },
 };
 
 char *ask_root_make(Ask *a) {

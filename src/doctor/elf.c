@@ -30,7 +30,7 @@ char *elf_machine_text(unsigned machine) {
                : machine == ELF_AARCH64 ? xstrdup("aarch64")
                : machine == EM_386      ? xstrdup("i386")
                : machine == EM_ARM      ? xstrdup("32-bit arm")
-                                        : xasprintf("machine %u of elf(5)", machine);
+                                        : xasprintf("ELF machine %u", machine);
 }
 
 /* Up to size bytes; fewer where the file ends, or a negative errno. */

@@ -277,8 +277,8 @@ char **image_types(const Image *image, char **ret_why) {
                                        "(--instance-type names others)",
                                        arch, blank, drivers, unknown ? ", but not " : "", others,
                                        unknown ? ", whose GPUs the driver does not support" : "")
-                           : xasprintf("plain %s%stypes only: the image has neither NVIDIA nor AWS Neuron "
-                                       "driver (--instance-type names others)",
+                           : xasprintf("plain %s%stypes only: the image has no NVIDIA or AWS Neuron driver "
+                                       "(--instance-type names others)",
                                        arch, blank);
         return types;
 }

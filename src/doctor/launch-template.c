@@ -37,9 +37,9 @@ static const char known_keys[] =
 
 /* When a key is a finding: always, or in a template with this. */
 typedef enum When { ALWAYS, WITHOUT_PROFILE, WITH_INTERFACES, WITH_SEVERAL } When;
-#define MANAGED "a managed node group refuses it, and a node of your own needs IamInstanceProfile: remove " \
+#define MANAGED "a managed node group refuses it, and a self-managed node needs IamInstanceProfile: remove " \
                 "the one, or add the other"
-#define MOVE    "EC2 refuses it beside NetworkInterfaces; move it to Groups of each interface"
+#define MOVE    "EC2 refuses it with NetworkInterfaces; move it to Groups of each interface"
 static const struct KeyRule {
         char key[34], value[9];         /* value "": any */
         uint8_t when, cause;
@@ -185,7 +185,7 @@ static void check_key(Lint *l, const Node *in, const Member *m) {
                         check_word(l, m->value, *key + strlen(*key) + 1);
         }
         if (!l->t->terraform && near.best && near.least <= 2 && !streq(near.best, m->key)) {
-                say(l, CAUSE_NONE, m->value, "is not a key of EC2");
+                say(l, CAUSE_NONE, m->value, "is not a key that EC2 knows");
                 diag_suggest_name(&l->diag, "", near.best);
         }
         if (rule)

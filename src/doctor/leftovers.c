@@ -161,7 +161,8 @@ static void search_cdi(const Image *image, Checks *checks) {
                             *text = image_text(image->root, IMAGE_TEXT_MAX, "%s", path);
                 if (text && strstr(text, "nvidia.com/"))
                         TELL(checks, CHECK_WARNING, "leftover-cdi", "CDI specification", path, NULL,
-                             "it describes the GPUs of another machine, beside the one that init writes to "
+                             "it describes the GPUs of another machine, in addition to the file that init "
+                             "writes to "
                              "/var/run/cdi: remove it");
         }
 }
@@ -185,7 +186,7 @@ static void search_array(const Image *image, Checks *checks, const char *path) {
         }
         if (has)                        /* awslabs/amazon-eks-ami#2755, #2869 */
                 TELL(checks, CHECK_WARNING, "leftover-array", "mdadm.conf", path, NULL,
-                     "its ARRAY line is of another machine, so the array here cannot get its name. "
+                     "its ARRAY line is from another machine, so the array here cannot get its name. "
                      "Remove the line, and rebuild an initramfs that has the file");
 }
 

@@ -129,7 +129,7 @@ _nonnull_ void look_sysctl(Look *l, const Need *need);
 _nonnull_ void look_swap(Look *l, const Need *need);
 /* ---- tuning.c ---- */
 #define TUNED_SETTINGS "host settings"
-#define TUNED_OTHERS   "host settings but CPUs" /* a boot sets those of CPUs */
+#define TUNED_OTHERS   "host settings except CPUs" /* a boot sets those of CPUs */
 _nonnull_ void look_tuning(Look *l, const Need *need);
 /* fstab and mount units with disks of another machine. */
 _nonnull_ void search_mounts(const Look *l);

@@ -219,7 +219,7 @@ static void tell_no_kernels(Look *l, const Need *need) {
         l->no_kernels = true;
         TELL(l->checks, CHECK_UNKNOWN, "module", "kernels", NULL, NULL,
              root_list(l->root, MODULES, &names) == -EACCES
-                     ? MODULES " is closed to this user: run this as root to check %s and others"
+                     ? MODULES " is not readable by this user: run this as root to check %s and others"
                      : MODULES " has no kernel, so only a boot can show %s and others",
              need->name);
 }

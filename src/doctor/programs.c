@@ -226,7 +226,7 @@ static char *script_fault(const Root *root, char *line, const char **ret_code) {
         _free_ char *odd = NULL, *path = program_find(root, "", interpreter, &odd);
         *ret_code = "program-interpreter";
         return path ? NULL
-                    : xasprintf("it is a script of %s, which is %s", interpreter,
+                    : xasprintf("its interpreter %s is %s", interpreter,
                                 odd ? "not executable" : "missing");
 }
 

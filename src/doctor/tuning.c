@@ -45,7 +45,7 @@ static void look_at_line(Look *l, const Need *need) {
         if (!line)
                 return;
         if (streq(need->name, TUNED_SETTINGS) && l->image->machine == EM_X86_64 && !has_word(line, limits))
-                FAULT(l, need, "tuning", "no limit of CPU idle states",
+                FAULT(l, need, "tuning", "no limit on CPU idle states",
                       "the kernel command line has none, and the latency of NCCL doubles: set "
                       "spec.instance.tuning: gpu, or grubby --update-kernel ALL --args \"" LIMIT "\"");
         if (has_word(line, clocks))

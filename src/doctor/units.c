@@ -279,7 +279,8 @@ static bool look_enabled(Look *l, const Need *need, const char *path, const char
         _free_ char *closed = unit_closed(l, need->name);
         if (closed)
                 TELL(l->checks, CHECK_UNKNOWN, "unit-disabled", need->name, path, need,
-                     "%s is closed to this user: run this as root to see if the unit is enabled", closed);
+                     "%s is not readable by this user: run this as root to see if the unit is "
+                     "enabled", closed);
         else
                 FAULT(l, need, "unit-disabled", path,
                       "it is not enabled, so nothing starts it: run systemctl enable %s", need->name);

@@ -25,7 +25,7 @@ static const struct { unsigned shift; const char *word, *text; } flags[] = {
         { 0, "fabric-bandwidth", "it has reduced bandwidth in the NVLink fabric" },
         { 2, "fabric-route-recovery", "its routes in the NVLink fabric are being recovered" },
         { 4, "fabric-route", "its routes in the NVLink fabric are unhealthy" },
-        { 6, "fabric-timeout-recovery", "the NVLink fabric recovers from a timeout of one of its accesses" },
+        { 6, "fabric-timeout-recovery", "the NVLink fabric is recovering from an access timeout" },
 };
 
 static int look_at_fabric(Look *l) {
@@ -58,7 +58,7 @@ static int look_at_recovery(Look *l) {
         static const struct { const char *word, *text; } actions[] = {
                 [NVML_RECOVERY_RESET] = { "gpu-reset", "reset it (nvidia-smi --gpu-reset, or a reboot)" },
                 [NVML_RECOVERY_REBOOT] = { "node-reboot", "reboot the node" },
-                [NVML_RECOVERY_DRAIN_P2P] = { "drain-p2p", "end all work between GPUs" },
+                [NVML_RECOVERY_DRAIN_P2P] = { "drain-p2p", "end all peer-to-peer (P2P) work" },
                 [NVML_RECOVERY_DRAIN_AND_RESET] = { "drain-and-reset", "end all work on it and reset it" },
                 [NVML_RECOVERY_DOMAIN] = { "recover-domain", "recover the IMEX domain of the rack" },
                 [NVML_RECOVERY_BUS_RESET] = { "bus-reset", "reset its PCI bus" },

@@ -111,8 +111,8 @@ static void take_product(Judge *j, const json_t *o, const char *address) {
         json_int_t wrong = json_integer_value(json_object_get(o, "wrong"));
         if (wrong > 0)
                 finding_add(j->f, "compute-wrong", address, true,
-                            "%lld of %lld warps multiplied matrices of small integers wrongly, the first is "
-                            "warp %lld; " REPLACE,
+                            "%lld of %lld warps multiplied matrices of small integers wrongly, the first "
+                            "being warp %lld; " REPLACE,
                             (long long)wrong, (long long)json_integer_value(json_object_get(o, "warps")),
                             (long long)json_integer_value(json_object_get(o, "first")));
 }

@@ -16,7 +16,7 @@ static const Xid xids[] = {
         { 92, false, "many corrected memory errors" },
         { 94, false, "a memory error that was contained" },
         { 95, true, "a memory error that was not contained" },
-        { 109, true, "a timeout of a context switch" },
+        { 109, true, "a context switch timeout" },
         { 110, true, "a security fault" },
         { 119, true, "the GPU system processor (GSP) does not answer" },
         { 120, true, "an error of the GPU system processor (GSP)" },

@@ -231,6 +231,7 @@ int model_host(const Root *root, const Config *config, const HostOptions *option
                 add_gpus(h, h->type);
         add_disks(h, h->type, options->stores);
         if (storage_wanted(config, options))
-                h->storage.not_looked = xstrdup("a model has no disks to look at");
+                h->storage.not_looked = xstrdup("a machine given with --instance-type has no disks to look "
+                                                "at");
         return add_programs(root, h, options, diag);
 }

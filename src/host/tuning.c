@@ -170,8 +170,8 @@ static void find_network_fault(const Root *root, const char *path, HostTuning *t
                 t->network_remedy = "Set spec.instance.network.mtu, or move the file to "
                                     "/etc/systemd/network/70-NAME.network.d";
         } else if (!startswith(mtu + 1, OUR_MTU "\n")) {
-                t->network = xasprintf("%s was changed (%.*s): the next event of its interface writes it "
-                                       "again", path, (int)strcspn(mtu + 1, "\n"), mtu + 1);
+                t->network = xasprintf("%s was changed (%.*s): the next udev event for its interface "
+                                       "rewrites it", path, (int)strcspn(mtu + 1, "\n"), mtu + 1);
                 t->network_remedy = "Set spec.instance.network.mtu";
         }
 }

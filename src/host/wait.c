@@ -129,7 +129,7 @@ static void tell(const Look *l, uint64_t left_usec) {
                 log_info("Waiting for EBS volumes that are not attached yet: %s; giving up in %llu s",
                          missing, seconds);
         else
-                log_info("Waiting for udev, which still examines the disks%s%s%s; giving up in %llu s",
+                log_info("Waiting for udev, which is still examining the disks%s%s%s; giving up in %llu s",
                          open, names, close, seconds);
 }
 

@@ -95,7 +95,7 @@ static int take_server(const json_t *cluster, const char *path, KubeAccess *a, D
                 return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG,
                                   "the server in %s is http: kubelet uses it, but nodestrap does not send a "
                                   "token in clear text and cannot watch this node. If the server also "
-                                  "answers to https, correct spec.cluster.apiServerEndpoint and run "
+                                  "answers https, correct spec.cluster.apiServerEndpoint and run "
                                   "nodestrap init",
                                   path);
         if (strncasecmp(server, "https://", strlen("https://")) != 0)

@@ -84,7 +84,7 @@ static Cause explain_route(const KubeMoment *m, const char *error, Text *t) {
 }
 
 static Cause explain_proxy(const KubeMoment *m, const char *error, Text *t) {
-        text_add(t, "the proxy of HTTPS_PROXY does not lead to %s: ", m->access->host);
+        text_add(t, "the proxy in HTTPS_PROXY does not reach %s: ", m->access->host);
         if (m->reply->proxy_status >= 300)
                 text_add(t, "it answers HTTP %ld", m->reply->proxy_status);
         else
@@ -115,13 +115,13 @@ static Cause explain_certificate(const KubeMoment *m, const char *error, Text *t
                          a->host, fault);
         else if (r->error && strstr(r->error, "subject name"))
                 text_add(t,
-                         "%s shows a certificate for other names (%s): is spec.cluster.apiServerEndpoint "
+                         "%s presents a certificate for other names (%s): is spec.cluster.apiServerEndpoint "
                          "spelled as in EKS?",
                          a->host, error);
         else
                 text_add(t,
-                         "%s shows a certificate that the cluster CA in %s has not signed (%s). "
-                         "Either spec.cluster.certificateAuthority or apiServerEndpoint is of another "
+                         "%s presents a certificate that the cluster CA in %s has not signed (%s). "
+                         "Either spec.cluster.certificateAuthority or apiServerEndpoint is from another "
                          "cluster, or a TLS proxy answers in its place",
                          a->host, a->ca_path, why);
         return CAUSE_API_CERT;
@@ -131,7 +131,7 @@ static Cause explain_break(const KubeMoment *m, const char *error, Text *t) {
         text_add(t, "the connection to %s broke (%s): %s", m->access->server, error,
                  m->reply->curl == CURLE_UNSUPPORTED_PROTOCOL || m->reply->curl == CURLE_WEIRD_SERVER_REPLY
                          ? "the server there is not an API server"
-                         : "the API server restarts, or something on the way cuts connections");
+                         : "the API server is restarting, or something in between cuts connections");
         return CAUSE_API_ERROR;
 }
 
@@ -141,8 +141,8 @@ static Cause explain_handshake(const KubeMoment *m, const char *error, Text *t) 
         if (m->reply->error && ANY(end, ends, ARRAY_SIZE(ends), strstr(m->reply->error, *end)))
                 return explain_break(m, error, t);
         text_add(t,
-                 "no TLS 1.2 or later with %s (%s): the server there is not an API server, or something on "
-                 "the way breaks TLS",
+                 "no TLS 1.2 or later with %s (%s): the server there is not an API server, or something in "
+                 "between breaks TLS",
                  m->access->server, error);
         return CAUSE_API_CERT;
 }

@@ -55,7 +55,7 @@ static void take_reply(KubeApi *api, const KubeAccess *access, const KubeIdentit
                 return;
         free(ret->text);
         ret->cause = CAUSE_API_ERROR;
-        ret->text = xasprintf("the answer of %s is not Node %s", access->server, access->node);
+        ret->text = xasprintf("the answer from %s is not Node %s", access->server, access->node);
 }
 
 Cause kube_refusal(const Diag *diag, int r, char **ret_text) {

@@ -82,7 +82,8 @@ static void networkd_close(Networkd *n) {
 
 static int networkd_open(Networkd *n, Diag *diag) {
         int r = sd_event_new(&n->event);
-        return r < 0 ? diag_error(diag, r, CAUSE_INTERNAL, "cannot make an event loop: %s", strerror(-r)) : 0;
+        return r < 0 ? diag_error(diag, r, CAUSE_INTERNAL, "cannot create an event loop: "
+                                                           "%s", strerror(-r)) : 0;
 }
 
 /* Handles events, or waits for them until then. -EINTR: a signal. */
@@ -239,7 +240,8 @@ static int networkd_fail_reload(int r, Diag *diag) {
                                   "%s arrived before systemd-networkd had reloaded the network files",
                                   stop_name(stop_signal()));
         return diag_error(diag, r, CAUSE_BUS,
-                          "systemd-networkd runs, but does not answer on D-Bus and has not read the new "
+                          "systemd-networkd is running, but does not answer on D-Bus and has not read the "
+                          "new "
                           "files; check `systemctl status dbus`, then run `systemctl restart "
                           "systemd-networkd`");
 }

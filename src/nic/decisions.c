@@ -159,7 +159,8 @@ static int read_folder(const Root *root, const char *folder, AddDecision add, De
         int r = root_list(root, folder, &names);
         if (r < 0 && r != -ENOENT)
                 return diag_error(diag, r, CAUSE_INTERFACE,
-                                  "%s, the folder of decisions about interfaces, cannot be read: %s", folder,
+                                  "%s, the directory of decisions about interfaces, cannot be read: "
+                                  "%s", folder,
                                   strerror(-r));
         STRV_FOREACH(name, names) {
                 _free_ char *path = xasprintf("%s/%s", folder, *name);

@@ -275,7 +275,7 @@ static void guess_cards(NetEvent *e) {
         if (!several && e->facts.cards == 0 && late && untold)
                 diag_warn(e->diag, "network-card-unknown",
                           "%s: the network card of this interface is not known, neither from the instance "
-                          "type nor from the metadata service; taking it for card 0",
+                          "type nor from the metadata service; assuming card 0",
                           e->name);
         e->facts.cards = several ? 2 : e->facts.cards == 1 || (late && untold);
 }

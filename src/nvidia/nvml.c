@@ -260,7 +260,7 @@ int nvml_open(NvmlGpus *ret, NvmlTrouble *ret_trouble) {
         if (count > GPUS_MAX) {
                 nvml_close(&g);
                 *ret_trouble = (NvmlTrouble){ NVML_UNKNOWN,
-                                              xasprintf("nvmlDeviceGetCount_v2 says %u GPUs", count) };
+                                              xasprintf("nvmlDeviceGetCount_v2 counts %u GPUs", count) };
                 return -EIO;
         }
         code = gpus_take(&g, count, &call, &index);

@@ -164,7 +164,7 @@ ok "all processes wait for late cards, and all files are right" eval 'went_well 
 ok "late cards cause no new requests for addresses" eval 'n=$(grep -c /local-ipv4s "$tmp/log"); [ "$n" -le $((crowd + 8)) ] || { echo "$n"; false; }'
 
 # ---- slow parts, in parallel with the tests below ----
-lone_card() { machine x9.huge --cards 1 --count 3; within 60000; lag "404 */network-card inf"; add ens7 && says "warning" && says "taking it for card 0" && says "(card 0, device 2):" && has ens7 RouteMetric=514; }
+lone_card() { machine x9.huge --cards 1 --count 3; within 60000; lag "404 */network-card inf"; add ens7 && says "warning" && says "assuming card 0" && says "(card 0, device 2):" && has ens7 RouteMetric=514; }
 lone_efa() { machine p5.48xlarge --count 4 --efa-only 2; within 60000; add ens7 && says "is left alone: it has no address" && undecided ens7 && no_file ens7; }
 # One after the other these would take a minute and a half.
 slow() { machine p5.48xlarge --count $crowd; service_stop; within 60000; mock --imds "$tmp/imds" --fault delay=1; all_at_once $crowd && all_as_expected; }

@@ -113,7 +113,7 @@ warns() { of '"; ".join(c["subject"] + ": " + c.get("found", "") + ": " + c["tex
 find "$root/boot" "$root/lib/modules" -name 'config*' -exec sed -i '$aCONFIG_NUMA_BALANCING_DEFAULT_ENABLED=y' {} +
 entry 'security=selinux quiet'
 ok "doctor succeeds for an image without a limit of CPU idle states" doctor p5.48xlarge
-ok "doctor finds both defects of amazon-eks-ami#2741" holds "$(warns)" 'no limit of CPU idle states' 'grubby --update-kernel ALL --args "intel_idle.max_cstate=1 processor.max_cstate=1"' \
+ok "doctor finds both defects of amazon-eks-ami#2741" holds "$(warns)" 'no limit on CPU idle states' 'grubby --update-kernel ALL --args "intel_idle.max_cstate=1 processor.max_cstate=1"' \
         'kernel.numa_balancing=0: 1, kernel default' 'set kernel.numa_balancing = 0 in a file in /etc/sysctl.d'
 ok "doctor succeeds for a type without GPUs" doctor m6i.4xlarge
 ok "doctor has no tuning warning for a type without GPUs" same '' "$(warns)"
@@ -129,7 +129,7 @@ ok "doctor has no tuning warning with tuning: off" same '' "$(warns)"
 rm -r "$root/boot/loader" "$root/node.yaml"; mkdir -p "$root/boot/grub"
 printf 'menuentry x {\n\tlinux\t/boot/vmlinuz-%s root=/dev/sda1 ro\n}\n' "$kernel" >"$root/boot/grub/grub.cfg"
 ok "doctor succeeds for an image with only grub.cfg" doctor p5.48xlarge
-ok "doctor reads the kernel command line from grub.cfg" holds "$(warns)" 'no limit of CPU idle states'
+ok "doctor reads the kernel command line from grub.cfg" holds "$(warns)" 'no limit on CPU idle states'
 rm "$root/boot/grub/grub.cfg"
 ok "doctor succeeds for an image without a boot entry" doctor p5.48xlarge
 ok "without a boot entry, doctor does not judge the kernel command line" same False "$(of '"idle states" in str(plan["checks"])')"

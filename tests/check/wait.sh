@@ -156,7 +156,7 @@ ok "a certificate that is not valid yet is ECLOCK if the clock is wrong" fails E
 ok "ECLOCK says how much the clock is behind" ends "ours is 11 days behind; check chronyc tracking"
 ok "wait sends no secret to a server whose certificate it cannot verify" eval 'saw " HEAD / 401 none$" && ! saw " GET "'
 of other-name
-ok "a certificate for other names is EAPICERT" fails EAPICERT "127.0.0.1 shows a certificate for other names ("
+ok "a certificate for other names is EAPICERT" fails EAPICERT "127.0.0.1 presents a certificate for other names ("
 of plain
 ok "a server without TLS is EAPICERT" fails EAPICERT "no TLS 1.2 or later with https://"
 of full
@@ -169,13 +169,13 @@ of no-route
 if [ -e "$d/rc" ]; then ok "an address without a route is EAPIROUTE" eval 'fails EAPIROUTE "no route to https://192.0.2.1 (Network is unreachable)"'
 else count=$((count + 1)); echo "ok $count - an address without a route is EAPIROUTE # SKIP no network namespaces here"; fi
 of proxy-refused
-ok "a missing proxy is EAPIPROXY" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.invalid: Failed to connect to 127.0.0.1"
+ok "a missing proxy is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY does not reach kube.invalid: Failed to connect to 127.0.0.1"
 of proxy-name
-ok "a proxy whose name does not resolve is EAPIPROXY" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.invalid: "
+ok "a proxy whose name does not resolve is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY does not reach kube.invalid: "
 of proxy-malformed
-ok "an invalid proxy URL is EAPIPROXY" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.invalid: "
+ok "an invalid proxy URL is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY does not reach kube.invalid: "
 of proxy-forbids
-ok "a proxy that answers HTTP 407 is EAPIPROXY" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.test: it answers HTTP 407; allow it there, or add kube.test to NO_PROXY"
+ok "a proxy that answers HTTP 407 is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY does not reach kube.test: it answers HTTP 407; allow it there, or add kube.test to NO_PROXY"
 of proxy-passed-by
 ok "NO_PROXY bypasses the proxy" eval 'fails EAPINAME "the name of the API server, kube.invalid" && [ ! -e "$d/log" ]'
 of no-credentials
@@ -302,7 +302,7 @@ ok "the error at the deadline says that an init is still running" eval 'fails EN
 of system-ca
 if [ -e "$d/rc" ]; then
         ok "control: curl trusts the CA of the system" in_system curl -sS -o /dev/null "https://$system"
-        ok "wait trusts only the CA of the cluster" fails EAPICERT "127.0.0.1 shows a certificate that the cluster CA"
+        ok "wait trusts only the CA of the cluster" fails EAPICERT "127.0.0.1 presents a certificate that the cluster CA"
 else count=$((count + 1)); echo "ok $count - wait trusts only the CA of the cluster # SKIP no mount namespaces or curl here"; fi
 
 # ---- the rest ----

@@ -102,7 +102,7 @@ later() {
 failures=1
 is_told() { is "$(event NodestrapFailed .count)" "$failures"; }
 # A sender that is at work loses its connection first, and says one reason of a code.
-broke='the connection to https://10\.0\.2\.100:6443 broke \(.+\): the API server restarts, or something on the way cuts connections'
+broke='the connection to https://10\.0\.2\.100:6443 broke \(.+\): the API server is restarting, or something in between cuts connections'
 later 503 "host front_says status=503" "host front_says pass" "https://10\.0\.2\.100:6443 answers HTTP 503 \(the front says no\)$unwell|$broke"
 later 429 "host front_says status=429,retry-after=2" "host front_says pass" "https://10\.0\.2\.100:6443 answers HTTP 429 \(the front says no\)$unwell|$broke"
 later "a full etcd" "host etcd_fill" "host etcd_empty" ".*etcdserver: mvcc: database space exceeded.*"

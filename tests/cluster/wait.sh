@@ -74,7 +74,7 @@ try "the name of another Node is EFORBIDDEN" fails name EFORBIDDEN "the API serv
 try "the message has the name that the API server expects" says name "; the cluster takes this node for $NODE: kubelet must register with that name (--hostname-override, in /etc/eks/kubelet/environment)"
 try "a token for another cluster is a 401 like any" fails cluster ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster another probably lacks an access entry"
 try "the message also names a wrong name of the cluster" says cluster "the token may be for another cluster: another must be the name (spec.cluster.name) of the cluster at $API"
-try "the CA of another cluster" fails ca EAPICERT "10.0.2.100 shows a certificate that the cluster CA in /etc/kubernetes/pki/ca.crt has not signed ("
+try "the CA of another cluster" fails ca EAPICERT "10.0.2.100 presents a certificate that the cluster CA in /etc/kubernetes/pki/ca.crt has not signed ("
 try "a clock that is an hour behind" eval 'fails behind ECLOCK "the API server refuses the token of this node (401): the clock of this machine says 20" && an_hour behind'
 try "a clock that is an hour ahead is ECLOCK" eval 'fails ahead ECLOCK "the API server refuses the token of this node (401): the clock of this machine says 20" && an_hour ahead'
 try "so far behind that the certificate is not valid yet" eval 'fails far-behind ECLOCK "the certificate of 10.0.2.100 is not valid yet by the clock of this machine" && says far-behind "ours is 15 days behind"'

@@ -176,14 +176,14 @@ for row in [
     ("a public address of an instance with several interfaces is an error", "P5", put("NetworkInterfaces[0].AssociatePublicIpAddress", True),
      "NetworkInterfaces[0].AssociatePublicIpAddress", E, "EC2 gives no public address to an instance with several interfaces; remove it"),
     ("SecurityGroupIds beside NetworkInterfaces is an error", "P5", put("SecurityGroupIds", ["sg-0123456789abcdef0"]), "SecurityGroupIds", E,
-     "EC2 refuses it beside NetworkInterfaces; move it to Groups of each interface"),
-    ("SecurityGroups beside NetworkInterfaces is an error", "no_manage", put("SecurityGroups", ["nodes"]), "SecurityGroups", E, "EC2 refuses it beside NetworkInterfaces"),
+     "EC2 refuses it with NetworkInterfaces; move it to Groups of each interface"),
+    ("SecurityGroups beside NetworkInterfaces is an error", "no_manage", put("SecurityGroups", ["nodes"]), "SecurityGroups", E, "EC2 refuses it with NetworkInterfaces"),
     ("an interface without security groups is a warning", "P5", drop("NetworkInterfaces[7].Groups"), "NetworkInterfaces[7]", W,
      "gets the default security group of the VPC; name Groups, for EFA one that allows all traffic within it"),
     ("an unknown type of interface is a warning", "no_manage", put("NetworkInterfaces[0].InterfaceType", "EFA"), "NetworkInterfaces[0].InterfaceType", W,
      "EC2 does not take this value; write one of interface, efa, efa-only; did you mean efa?"),
     ("a subnet in the template of a managed node group is a warning", "managed P6-B200", put("NetworkInterfaces[0].SubnetId", "subnet-0123456789abcdef0"), "NetworkInterfaces[0].SubnetId", W,
-     "a managed node group refuses it, and a node of your own needs IamInstanceProfile: remove the one, or add the other"),
+     "a managed node group refuses it, and a self-managed node needs IamInstanceProfile: remove the one, or add the other"),
     ("a shutdown behaviour in the template of a managed node group is a warning", "managed capacity block", put("InstanceInitiatedShutdownBehavior", "terminate"),
      "InstanceInitiatedShutdownBehavior", W, "a managed node group refuses it"),
     ("hibernation in the template of a managed node group is a warning", "managed capacity block", put("HibernationOptions", {"Configured": False}), "HibernationOptions", W,
@@ -339,7 +339,7 @@ for name, (template, config) in BASES.items():
         for wrong in (key[:-2] + key[-1], key[0].lower() + key[1:]):
             mutated = copy.deepcopy(template)
             rename(path, wrong)(mutated)
-            said = [f for f in check(mutated, config)[2] if f["message"].startswith("is not a key of EC2; did you mean ")]
+            said = [f for f in check(mutated, config)[2] if f["message"].startswith("is not a key that EC2 knows; did you mean ")]
             # Groupd is as near to Groups as it is to GroupId.
             if len(said) != 1 or not said[0]["path"].endswith(wrong) or (said[0]["suggestion"] != key and wrong != "Groupd"):
                 missed.append("%s: %s" % (path, wrong))
@@ -367,7 +367,7 @@ def all_keys(shape, seen=()):
 said = []
 if MODEL:
     found = check(all_keys(MODEL), node_config())[2]
-    said = [f for f in found if "is not a key of EC2" in f["message"] or not f["path"].startswith(PREFIX)]
+    said = [f for f in found if "is not a key that EC2 knows" in f["message"] or not f["path"].startswith(PREFIX)]
     said += ["not looked at"] if not any("HttpTokens" in f["path"] for f in found) else []
 result(not said, "config check calls no key of the EC2 model a misspelling", json.dumps(said, indent=1), why)
 print("1..%d" % number)

@@ -309,7 +309,7 @@ TEST(program_with_its_interpreter) {
         assert_look(&b, CHECK_OK, "program", NULL);
         ASSERT_STREQ(b.checks.items[0].found, "/usr/bin/tool");
         put(&b, "/usr/bin/tool", "#! /usr/bin/env systemd\n", 0755);
-        assert_look(&b, CHECK_FAILED, "program-interpreter", "systemd, which is missing");
+        assert_look(&b, CHECK_FAILED, "program-interpreter", "its interpreter systemd is missing");
         put(&b, "/usr/bin/systemd", "#!/usr/lib/systemd/systemd --x\n", 0755);
         assert_look(&b, CHECK_OK, "program", NULL);
 }

@@ -556,10 +556,10 @@ TEST(gsp_time_outs) {
 TEST(lines_without_a_gpu) {
         MACHINE(m);
         static const struct { const char *line, *want, *says; } lines[] = {
-                { SAID(REQUIRED), "reset-required ", "NVIDIA driver: a GPU takes no work before a reset, at 0.000008 in dmesg. The message names no GPU" },
+                { SAID(REQUIRED), "reset-required ", "NVIDIA driver: a GPU takes no work until it is reset, at 0.000008 in dmesg. The message names no GPU" },
                 { SAID("GPU0 nvCheckOkFailedNoLog: Check failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from _gpushareddataSendDataPollRpc(pGpu)"),
                   "reset-required ", "The message names no GPU" },
-                { SAID("GPU 0000:64:00.0: Check failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062)"), "reset-required 0000:64:00.0", "before a reset, at 0.000008 in dmesg. Replace" },
+                { SAID("GPU 0000:64:00.0: Check failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062)"), "reset-required 0000:64:00.0", "until it is reset, at 0.000008 in dmesg. Replace" },
                 { SAID("nvAssertOkFailedNoLog: Assertion failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F) returned from rmStatus @ kernel_ce_gv100.c:106"),
                   "off-the-bus ", "no longer answers on the PCI bus" },
                 { SAID("nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os reboot to recover."), "uvm-error ", "needs a reboot" },

@@ -399,10 +399,10 @@ TEST(each_failure_has_a_cause_and_a_sentence) {
                 { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN }, 0, CAUSE_API_CERT, "CA in /ca.crt has not signed (self" },
                 { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = names }, 0, CAUSE_API_CERT, "for other names (" },
                 { { .curl = CURLE_SSL_CONNECT_ERROR, .error = e }, 0, CAUSE_API_CERT, "no TLS 1.2" },
-                { { .curl = CURLE_SSL_CONNECT_ERROR, .error = reset }, 0, CAUSE_API_ERROR, "broke (Recv failure: Connection reset by peer): the API server restarts" },
-                { { .curl = CURLE_SSL_CONNECT_ERROR, .error = eof }, 0, CAUSE_API_ERROR, "the API server restarts" },
+                { { .curl = CURLE_SSL_CONNECT_ERROR, .error = reset }, 0, CAUSE_API_ERROR, "broke (Recv failure: Connection reset by peer): the API server is restarting" },
+                { { .curl = CURLE_SSL_CONNECT_ERROR, .error = eof }, 0, CAUSE_API_ERROR, "the API server is restarting" },
                 { { .curl = CURLE_SSL_CACERT_BADFILE, .error = e }, 0, CAUSE_API_CERT, "/ca.crt has no readable certificate" },
-                { { .curl = CURLE_GOT_NOTHING, .error = e }, 0, CAUSE_API_ERROR, "broke (words of libcurl): the API server restarts" },
+                { { .curl = CURLE_GOT_NOTHING, .error = e }, 0, CAUSE_API_ERROR, "broke (words of libcurl): the API server is restarting" },
                 { { .curl = CURLE_WEIRD_SERVER_REPLY, .error = e }, 0, CAUSE_API_ERROR, "the server there is not an API server" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -56,8 +56,8 @@ TEST(a_finding_has_the_position_of_its_key) {
                      ((Template){}), 0,
                      "2:19 MetadataOptions.HttpPutResponseHopLimit: warning: EC2 does not take this value; write one of "
                      "1-64\n"
-                     "2:48 MetadataOptions.httpTokens: warning: is not a key of EC2; did you mean HttpTokens?\n"
-                     "2:70 MetadataOptions.HttpTokenz: warning: is not a key of EC2; did you mean HttpTokens?\n");
+                     "2:48 MetadataOptions.httpTokens: warning: is not a key that EC2 knows; did you mean HttpTokens?\n"
+                     "2:70 MetadataOptions.HttpTokenz: warning: is not a key that EC2 knows; did you mean HttpTokens?\n");
 }
 
 TEST(names_and_blocks_of_terraform_are_understood) {
@@ -68,7 +68,7 @@ TEST(names_and_blocks_of_terraform_are_understood) {
                      t, -EINVAL,
                      "1:24 aws_launch_template.a.metadata_options[0].http_tokens: warning: IMDSv1 gives the credentials of "
                      "the node without a token, and nodestrap needs no IMDSv1; write required\n"
-                     "1:53 aws_launch_template.a.vpc_security_group_ids: EINVALID: EC2 refuses it beside NetworkInterfaces; "
+                     "1:53 aws_launch_template.a.vpc_security_group_ids: EINVALID: EC2 refuses it with NetworkInterfaces; "
                      "move it to Groups of each interface\n"
                      "2:1 aws_launch_template.a.network_interfaces: EINVALID: EC2 needs a primary interface; give one "
                      "NetworkCardIndex 0 and DeviceIndex 0\n"

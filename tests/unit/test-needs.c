@@ -282,7 +282,7 @@ TEST(the_drivers_of_an_image_select_its_types) {
                 ASSERT_TRUE(strv_contains(types, "m6gd.8xlarge") && !strv_contains(types, "m6i.4xlarge"));
                 ASSERT_CONTAINS(why, i == 1   ? "all arm64 types for its NVIDIA driver, and plain ones ("
                                      : i == 2 ? "all arm64 types for its AWS Neuron driver, and plain ones ("
-                                              : "plain arm64 types only: the image has neither");
+                                              : "plain arm64 types only: the image has no");
         }
         ASSERT_OK(root_remove(root, dep));
         ASSERT_OK(root_remove_dir(root, "/lib/modules/6.12.1"));

@@ -217,7 +217,7 @@ TEST(only_root_can_read_what_its_mode_hides) {
 TEST(a_model_has_no_disks_to_look_at) {
         RUN(r, "none");
         r.options.instance_type = "p5.48xlarge";
-        ASSERT_STREQ(run_ok(&r)->not_looked, "a model has no disks to look at");
+        ASSERT_STREQ(run_ok(&r)->not_looked, "a machine given with --instance-type has no disks to look at");
         r.options.storage = false;
         ASSERT_TRUE(!run_ok(&r)->not_looked);
 }

@@ -108,7 +108,7 @@ udevadm control --reload; udevadm trigger --action=change /dev/null
 try "udev handles an event that the test holds" timeout 60 cat begin
 start 2 100s
 sees "nodestrap waits for udev while both disks are there" "instance stores: 2 of 2, udev is at work"
-sees "the message says that nodestrap waits for udev" "Waiting for udev, which still examines the disks (nvme"
+sees "the message says that nodestrap waits for udev" "Waiting for udev, which is still examining the disks (nvme"
 try "the test ends the event of udev" timeout 60 sh -c 'echo >end'
 ends "the wait ends when the queue of udev is empty" 1
 

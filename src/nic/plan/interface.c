@@ -281,7 +281,7 @@ static void remove_former(Making *m, const InterfaceFacts *f) {
 static void loosen_rp_filter(Making *m, const char *name) {
         _free_ char *setting = xasprintf("net/ipv4/conf/%s/rp_filter", name);
         Action *a = plan_add(m->plan, ACTION_SET_SYSCTL, PHASE_CONFIG, GROUP, setting,
-                             "accept replies through its own table");
+                             "accept packets whose replies use its own table");
         a->with = xstrdup("2");
         a->lenient = true;
         after_all(a, m->changes);
@@ -323,7 +323,7 @@ static void plan_decided(Making *m, const InterfaceFacts *f, Manager manager) {
         if (f->no_manage == NO_MANAGE_UNKNOWN && manager == MANAGER_CNI && !kept_decision(f))
                 diag_warn(&m->plan->warnings, "no-manage-unknown",
                           "%s may have the tag node.k8s.amazonaws.com/no_manage, but its tags are not known: "
-                          "the CNI manages it until the next event asks again",
+                          "the CNI manages it until nodestrap asks again at the next event",
                           name);
         else
                 keep_decision(m, f, manager);

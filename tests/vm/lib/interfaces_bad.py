@@ -59,7 +59,7 @@ def goes_meanwhile(report, launched, new):
     unit = UNIT.format(name)
     # If the interface goes between a failure and the restart, the restart waits 90 s for the device. systemd then leaves the unit at auto-restart.
     dropped = f"Job {unit}/start failed with result 'dependency'"
-    wait('its unit still runs', lambda: props(unit, 'ActiveState')['ActiveState'] in ('inactive', 'failed') or dropped in sh('journalctl', '-b', '-o', 'cat', '-u', unit))
+    wait('its unit is still running', lambda: props(unit, 'ActiveState')['ActiveState'] in ('inactive', 'failed') or dropped in sh('journalctl', '-b', '-o', 'cat', '-u', unit))
     report.line('an interface that goes while nodestrap asks for its metadata leaves nothing', State().complaints(launched), describe)
     report.line('nodestrap decides nothing for an interface that goes meanwhile', [decisions()] if decisions() != before else [])
     report.line('the journal of its unit names an interface that goes meanwhile', said_of(unit, name))
