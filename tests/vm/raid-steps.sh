@@ -158,7 +158,7 @@ f = os.open('/dev/${disk[1]}', os.O_RDWR); b = bytearray(512); b[446:462] = byte
 os.pwrite(f, b, 0); os.fsync(f)"
 blockdev --rereadpt "/dev/${disk[1]}"; udevadm settle
 try "nodestrap refuses an array with a disk that has a partition" refuses "${disk[1]} \(${serial[1]}\) (has a partition|carries partition table)" < <(raid raid0 make "$D3")
-wipe 1; blockdev --rereadpt "/dev/${disk[1]}"; udevadm settle
+wipe 1; until locked blockdev --rereadpt "/dev/${disk[1]}"; do udevadm settle; done; udevadm settle      # it fails while udev has the partition open
 blockdev --setro "/dev/${disk[1]}"
 try "nodestrap refuses an array with a disk that cannot be written" refuses "${disk[1]} \(${serial[1]}\) cannot be written: the kernel made it read-only" < <(raid raid0 make "$D3")
 blockdev --setrw "/dev/${disk[1]}"
