@@ -111,7 +111,7 @@ static int apply_run(Apply *a) {
                         continue;
                 if (a->in_flight == 0 && !a->files)
                         return diag_error(a->diag, -EDEADLK, CAUSE_INTERNAL,
-                                          "the plan has a dependency cycle: report this bug of nodestrap");
+                                          "the plan has a dependency cycle: report this nodestrap bug");
                 progress_tell(a);
                 int r = sd_event_run(a->event, UINT64_MAX);
                 if (r < 0)

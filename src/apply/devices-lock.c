@@ -32,8 +32,9 @@ int turn_work(Work *w) {
         while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 int r = -errno;
                 if (r == -EWOULDBLOCK) {
-                        work_progress(w, "another nodestrap holds " DEVICES_LOCK " and works on the "
-                                         "devices; journalctl -u nodestrap-devices shows what it waits for");
+                        work_progress(w, "another nodestrap holds " DEVICES_LOCK " and is working on the "
+                                         "devices; journalctl -u nodestrap-devices shows what it is waiting "
+                                         "for");
                         if (work_pause(w, PAUSE_USEC))
                                 continue;
                 }

@@ -219,7 +219,8 @@ static int step_array(Work *w, char **ret) {
                                  array, is, all, array);
         if (!array_runs(w->root, array))
                 return work_fail(w, -ENODEV, CAUSE_ARRAY,
-                                 "the array %s of %s does not run; mdadm --detail /dev/%s and dmesg show why",
+                                 "the array %s of %s is not running; mdadm --detail /dev/%s and dmesg show "
+                                 "why",
                                  array, all, array);
         *ret = TAKE_PTR(array);
         return 0;

@@ -134,10 +134,10 @@ static int check_gpus(Work *w) {
                 return work_fail(w, r, CAUSE_DRIVER, "the drivers of the GPUs cannot be read: %m");
         if (t.size > 0)
                 return work_fail(w, -ENODEV, CAUSE_DRIVER,
-                                 "the NVIDIA driver does not run every GPU; missing: %s; dmesg (NVRM) shows "
-                                 "why. If the GPU is broken, replace the instance. If the driver does "
+                                 "the NVIDIA driver does not drive every GPU; missing: %s; dmesg (NVRM) "
+                                 "shows why. If the GPU is broken, replace the instance. If the driver does "
                                  "not support the GPU, install the other flavour (open or proprietary) "
-                                 "or another version. If another driver (vfio-pci) runs the GPU, set "
+                                 "or another version. If another driver (vfio-pci) drives the GPU, set "
                                  "spec.accelerator.nvidia.mode: off",
                                  t.data);
         return 0;
@@ -217,7 +217,7 @@ int versions_work(Work *w) {
         if (r >= 0 && t.size > 0)
                 r = work_fail(w, -EPROTO, CAUSE_VERSION,
                               "the NVIDIA driver is %s, but %s: the versions must match; install all "
-                              "NVIDIA packages in the same version. Reboot if the old driver is still loaded",
+                              "NVIDIA packages at the same version. Reboot if the old driver is still loaded",
                               driver, t.data);
         return r;
 }

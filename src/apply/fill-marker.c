@@ -44,7 +44,7 @@ int filling_begin(Work *w, const char *place, const char *mark) {
                 return r;
         if (!word) {
                 if (getrandom(chance, sizeof chance, 0) != (ssize_t)sizeof chance)
-                        return fail(w, -EIO, "written: no random number", state);
+                        return fail(w, -EIO, "written: getrandom() failed", state);
                 word = xasprintf("%016llx%016llx", (unsigned long long)chance[0],
                                  (unsigned long long)chance[1]);
                 r = word_write(w, state, word);

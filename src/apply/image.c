@@ -133,7 +133,7 @@ int image_work(Work *w) {
                              "is missing, and %s the image %s%s, so no pod starts here, unless "
                              "spec.containerd.config names another sandbox image. The AMI must contain the "
                              "archive (`ctr --namespace k8s.io images export`)",
-                             r < 0 ? "nodestrap cannot see if containerd has" : "containerd does not have",
+                             r < 0 ? "nodestrap cannot tell if containerd has" : "containerd does not have",
                              w->action->with,
                              w->action->image.snapshotter ? " where SOCI finds it" : "");
                 return 0;
@@ -142,7 +142,7 @@ int image_work(Work *w) {
                 return r;
         if (found == FOUND_BARE) {
                 _free_ char *what =
-                        xasprintf("the untagged image of containerd cannot be tagged %s; " ADVICE, a->with);
+                        xasprintf("the untagged image in containerd cannot be tagged %s; " ADVICE, a->with);
                 r = tag(w, what);
         } else
                 r = import(w);

@@ -68,7 +68,7 @@ static char *others(const Work *w) {
         if (child_run_until(argv, now_usec() + TABLE_USEC, w->cancel_fd, TABLE_MAX, &c) < 0 || c.status != 0)
                 return xstrdup("");
         _free_ char *list = nodes_not_ready(c.output);
-        return *list ? xasprintf("; not ready by `nvidia-imex-ctl -N`: %s", list) : xstrdup("");
+        return *list ? xasprintf("; not ready per `nvidia-imex-ctl -N`: %s", list) : xstrdup("");
 }
 
 static int not_ready(Work *w, const char *answer) {

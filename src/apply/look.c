@@ -183,7 +183,7 @@ static void look_at_unit(const Root *root, const Plan *plan, Action *a, const ch
         else if (missing)
                 tell(a, LIVE_UNKNOWN, xasprintf("the unit is %s", load));
         else if (restart && !begun)
-                tell(a, LIVE_KEEP, xstrdup("it does not run"));
+                tell(a, LIVE_KEEP, xstrdup("it is not running"));
         else if (input)
                 tell(a, LIVE_CHANGE, xasprintf("%s changes", input));
         else if (same < 0 && same != -ENOENT)
@@ -191,7 +191,7 @@ static void look_at_unit(const Root *root, const Plan *plan, Action *a, const ch
         else if (same > 0 || (begun && unit_reads_nothing(a)))
                 tell(a, begun ? LIVE_KEEP : LIVE_CHANGE, begun ? NULL : xasprintf("it is %s", active));
         else
-                tell(a, LIVE_CHANGE, xstrdup(begun ? "it runs with other settings" : "it does not run"));
+                tell(a, LIVE_CHANGE, xstrdup(begun ? "it runs with other settings" : "it is not running"));
 }
 
 static int ask_systemd(const Plan *plan, sd_bus **ret_bus, sd_bus_message **ret) {

@@ -48,7 +48,7 @@ static int tell_efa(Work *w, unsigned bound, const char *unbound) {
         unsigned seen = (unsigned)strv_length(a->device.seen);
         if (*unbound)
                 return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing",
-                                 "%u of %u EFA devices have the driver efa; these do not: %s. Look for efa "
+                                 "%u of %u EFA devices have the efa driver; these do not: %s. Look for efa "
                                  "in dmesg, and update the driver if it does not know them",
                                  bound, seen, unbound);
         return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing",
@@ -120,7 +120,7 @@ static char *without_driver(Work *w) {
         for (char **address = w->action->device.seen; address && *address; address++) {
                 _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/driver", *address), *name = NULL;
                 if (root_link_name(w->root, path, &name) == -ENOENT)
-                        text_add(&t, "%s%s", t.size > 0 ? ", " : "; no driver has ", *address);
+                        text_add(&t, "%s%s", t.size > 0 ? ", " : "; no driver is bound to ", *address);
         }
         return t.data ? text_take(&t) : xstrdup("");
 }

@@ -128,7 +128,7 @@ static int remove_entry(Work *w, const json_t *entry) {
         THEN(r, root_remove(w->root, path));
         if (r < 0)
                 return r;
-        log_info("removed %s: the plan does not have it", path);
+        log_info("removed %s: the plan does not list it", path);
         return remove_empty_dropin_dir(w->root, path);
 }
 
@@ -261,7 +261,7 @@ int manifest_publish(Work *w, RootTmp *tmp) {
         json_t *entry;
         size_t i;
         json_array_foreach(pruning_get(w)->stale, i, entry) {
-                if (!work_at(w, "removing a file that the plan does not have"))
+                if (!work_at(w, "removing a file that the plan does not list"))
                         return -ECANCELED;
                 int r = remove_entry(w, entry);
                 if (r < 0)

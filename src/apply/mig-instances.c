@@ -45,8 +45,8 @@ int division_open(Division *d) {
                 if (gpu >= d->gpus.n)
                         return work_fail(
                                 d->w, -ENODEV, CAUSE_MIG,
-                                "spec.accelerator.nvidia.mig names GPU %u, but there are only %zu, counted "
-                                "from 0", gpu,
+                                "spec.accelerator.nvidia.mig names GPU %u, but there are only %zu, "
+                                "numbered from 0", gpu,
                                 d->gpus.n);
                 d->parts[i].device = d->gpus.items[gpu].device;
                 if (d->parts[i].name)
@@ -210,7 +210,7 @@ static int part_fill_by_place(Division *d, const DividedGpu *part) {
 }
 
 int part_fill(Division *d, const DividedGpu *part) {
-        work_at(d->w, "NVML did not answer when asked to divide %s", part->name);
+        work_at(d->w, "NVML did not answer when asked to partition %s", part->name);
         int r = part_clear(d, part, NULL);
         for (size_t i = 0; r >= 0 && i < part->n_wanted; i++) {
                 int code = nvml_mig_create(part->device, &part->wanted[i], NULL);

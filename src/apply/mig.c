@@ -26,7 +26,7 @@ static int part_look(Division *d, DividedGpu *part) {
                 return 1;
         if (code == NVML_NOT_SUPPORTED)
                 return work_fail(d->w, -EOPNOTSUPP, CAUSE_MIG,
-                                 "%s cannot be divided: the GPU lacks MIG, or the driver is too old; "
+                                 "%s cannot be partitioned: the GPU lacks MIG, or the driver is too old; "
                                  "install a newer driver, or remove spec.accelerator.nvidia.mig",
                                  part->name);
         if (code != NVML_OK)

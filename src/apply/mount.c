@@ -48,7 +48,7 @@ static int look_again(Work *w, const char *name, Content *ret) {
                 _free_ char *shown = disk_shown(w, name), *there = content_describe(ret);
                 return work_fail(
                         w, -ESTALE, CAUSE_MOUNT,
-                        "%s carries %s with the UUID %s instead of %s: it has changed since the plan. Run "
+                        "%s carries %s with the UUID %s instead of %s: it changed after planning. Run "
                         "nodestrap init again for a new plan",
                         shown, there, ret->uuid ?: "(none)", a->storage.uuid);
         }
@@ -140,8 +140,8 @@ static int mount_and_finish(Work *w, const char *device, const Content *content)
         if (r > 0 && content_unfinished(content)) {
                 r = attributes_copy(covered, mounted);
                 r = r < 0 ? work_fail(w, r, CAUSE_MOUNT,
-                                      "the file system on %s cannot get the mode, owner and label of that "
-                                      "directory: %m",
+                                      "the file system on %s cannot be given the mode, owner and label of "
+                                      "that directory: %m",
                                       target)
                           : mark(w, mounted, content->type);
         }

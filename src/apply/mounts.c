@@ -90,7 +90,8 @@ int mount_bind(Work *w, const char *source, const char *target) {
         if (r < 0)
                 return r;
         if (mount(from, to, "none", MS_BIND, NULL) < 0)
-                return work_fail(w, -errno, CAUSE_MOUNT, "%s cannot be bound over %s: %m", source, target);
+                return work_fail(w, -errno, CAUSE_MOUNT, "%s cannot be bind-mounted over %s: %m", source,
+                                 target);
         if (mount("none", to, "none", MS_REC | MS_SHARED, NULL) < 0) {
                 r = work_fail(
                         w, -errno, CAUSE_MOUNT,

@@ -144,8 +144,8 @@ static int source_kept(const Moving *m, Source *s) {
         if (r == -ESTALE) {
                 diag_warn(&m->work->warnings, "store-kept",
                           "%s/%s of the root disk is missing on the volume at %s, or differs there. The "
-                          "volume is used, and %s of the root disk stays below the mount. `mount --bind / "
-                          "/mnt` shows it as /mnt%s; empty that if you need nothing of it",
+                          "volume is used, and %s of the root disk stays hidden under the mount. `mount "
+                          "--bind / /mnt` shows it as /mnt%s; empty that if you need nothing in it",
                           s->move->from, where, m->target, s->move->from, s->move->from);
                 return 0;
         }
@@ -198,8 +198,8 @@ static int store_choose(const Moving *m, Source *s) {
         if (r == -ESTALE) {
                 diag_warn(&m->work->warnings, "store-kept",
                           "%s of the root disk and %s/%s differ, and two stores cannot be merged. The one "
-                          "on the disks is used, the other stays below the mount. `mount --bind / /mnt` "
-                          "shows it as /mnt%s; empty that if you need nothing of it",
+                          "on the disks is used, the other stays hidden under the mount. `mount --bind / "
+                          "/mnt` shows it as /mnt%s; empty that if you need nothing in it",
                           s->move->from, m->target, s->move->name, s->move->from);
                 return 0;
         }
@@ -234,7 +234,7 @@ static int source_look(const Moving *m, Source *s) {
         if (r > 0)
                 r = work_fail(
                         m->work, -EBUSY, CAUSE_MOVE,
-                        "%s is mounted below %s, and the disks would hide it; unmount it first (end the "
+                        "%s is mounted below %s, and the disks would hide it; unmount it first (stop the "
                         "pods that run from there)",
                         below, s->move->from);
         THEN(r, source_want(m, s));

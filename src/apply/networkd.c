@@ -108,7 +108,7 @@ static int reload_lock(Work *w) {
         _cleanup_(close_fd) int fd = root_open(w->root, NETWORKD_RELOAD_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (fd < 0)
                 return work_fail(w, fd, CAUSE_FILE, NETWORKD_RELOAD_LOCK " cannot be made: %m");
-        work_at(w, "another process reloads systemd-networkd");
+        work_at(w, "another process is reloading systemd-networkd");
         while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK)
                         return work_fail(w, -errno, CAUSE_FILE, NETWORKD_RELOAD_LOCK " cannot be locked: %m");
@@ -168,10 +168,10 @@ int networkd_work(Work *w) {
          * unknown. */
         for (char **name = w->given; name && *name; name++) {
                 _free_ char *file = xasprintf(NETWORK_FILE "%s.network", *name);
-                work_at(w, "systemd-networkd configures %s again", *name);
+                work_at(w, "systemd-networkd is reconfiguring %s", *name);
                 r = networkd_reconfigure(*name, file, work_patience(w));
                 if (r < 0)
-                        log_debug("systemd-networkd cannot configure %s again: %s", *name, strerror(-r));
+                        log_debug("systemd-networkd cannot reconfigure %s: %s", *name, strerror(-r));
         }
         return 1;
 }

@@ -36,9 +36,9 @@ static int hold_another(Work *w, const KubeAccess *a, const NodeLook *l) {
         _free_ char *id = shown(l->provider_id);
         return work_fail(w, -EEXIST, CAUSE_NOT_REGISTERED,
                          "Node %s of cluster %s belongs to another instance (%s, not %s), and kubelet "
-                         "would take it over without the taint " TAINT_KEY ": %s. The cloud "
-                         "controller deletes the Node once that instance is gone, or run kubectl delete "
-                         "node %s; then run nodestrap init or reboot",
+                         "would take it over without the taint " TAINT_KEY ": %s. Let the cloud controller "
+                         "delete the Node once that instance is gone, or run kubectl delete node %s; then "
+                         "run nodestrap init or reboot",
                          a->node, a->cluster, id, w->action->with, what_kubelet_does(w), a->node);
 }
 

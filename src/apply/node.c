@@ -82,7 +82,7 @@ int node_make(const Root *root, const char *path, dev_t device, const NodeRights
 
 const char *node_error(int r) {
         return r == -EPERM ? "mknod is not permitted here; a container needs CAP_MKNOD and access in its "
-                             "device control group"
+                             "device cgroup"
                            : strerror(-r);
 }
 
@@ -155,7 +155,7 @@ static int make_uvm(Work *w) {
         int r = node_major(w->root, "nvidia-uvm", &number);
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER,
-                                 "the memory manager of CUDA lacks a device number (/proc/devices does "
+                                 "CUDA unified memory lacks a device number (/proc/devices does "
                                  "not list nvidia-uvm); modprobe nvidia_uvm and dmesg show why");
         int changed = make(w, "/dev/nvidia-uvm", number, 0, &rights);
         r = changed < 0 ? changed : make(w, "/dev/nvidia-uvm-tools", number, 1, &rights);

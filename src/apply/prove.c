@@ -63,7 +63,7 @@ static void compare_counters(Proof *p, const Counters *before, const Counters *n
                             (uintmax_t)(now->errors - before->errors));
         if ((now->pending && !before->pending) || (now->failed && !before->failed))
                 finding_add(&p->found, "counter-grew", now->address, true,
-                            "a memory row broke during the test: it awaits remapping, or no spare row is "
+                            "a memory row failed during the test: it awaits remapping, or no spare row is "
                             "left; replace the instance");
         if (now->recoveries > before->recoveries)
                 finding_add(&p->found, "counter-grew", now->address, true,
@@ -218,7 +218,8 @@ int prove_work(Work *w) {
                 return 0;
         if (!holders_may_stop(w)) {
                 finding_add(&p.found, "prove-in-use", "", false,
-                            "the GPUs were not tested: kubelet may run already, and its pods may use them");
+                            "the GPUs were not tested: kubelet may already be running, and its pods may "
+                            "use them");
                 p.found.items->harmless = true;
                 return findings_judge(w, &p.found);
         }

@@ -195,8 +195,8 @@ static int clean(Work *w, const char *array) {
                 return r;
         _free_ char *what = content_describe(&left);
         return work_fail(w, -EEXIST, CAUSE_ARRAY,
-                         "the new array %s shows %s of an earlier use; run mdadm --stop /dev/%s and wipefs "
-                         "-a its members",
+                         "the new array %s shows %s from an earlier use; run mdadm --stop /dev/%s and "
+                         "wipefs -a on its members",
                          array, what, array);
 }
 
@@ -338,7 +338,7 @@ static int start_degraded(Work *w, const LockedDisks *all, char *const *left, ch
         THEN(r, disk_holder(w, left[0], &now));
         if (r >= 0 && (!now || !array_runs(w->root, now)))
                 r = work_fail(w, -ENODEV, CAUSE_ARRAY,
-                              "%s does not run after mdadm assembled it; cat /proc/mdstat and dmesg show "
+                              "%s is not running after mdadm assembled it; cat /proc/mdstat and dmesg show "
                               "why",
                               w->action->target);
         if (r >= 0)

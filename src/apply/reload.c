@@ -100,7 +100,7 @@ int driver_renew(Work *w) {
         _free_ char *file = module_options_changed(before, now);
         if (holders_may_stop(w))
                 return reload(w, file, now);
-        warn(w, file, "kubelet may run already");
+        warn(w, file, "kubelet may already be running");
         return 0;
 }
 

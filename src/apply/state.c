@@ -115,17 +115,17 @@ static const char *static_contradicts(const Root *root, const Action *a, const C
         bool strict = setting(a, "strict-cpu-reservation");
         _free_ char *line = NULL;
         if (!list && (strict || holds))
-                return "kubelet chooses reserved CPUs by number";
+                return "kubelet itself picks the reserved CPUs";
         if (root_read_line(root, CPUS_FILE, &line) < 0 || !cpus_read(&online, line) ||
             !cpus_read(&reserved, list ?: ""))
                 return NULL;            /* not known here */
         for (size_t i = 0; i < CPUS_MAX; i++) {
                 if (shared->has[i] && taken->has[i])
-                        return "a CPU is both shared and held";
+                        return "a CPU is both shared and exclusive";
                 if (reserved.has[i] && shared->has[i] == strict)
-                        return "it reserves other CPUs";
+                        return "it contradicts reservedSystemCPUs";
                 if ((shared->has[i] || taken->has[i]) != (online.has[i] && !(strict && reserved.has[i])))
-                        return "it divides other CPUs than this machine has";
+                        return "it does not match the CPUs of this machine";
         }
         return NULL;
 }
@@ -170,7 +170,7 @@ static const char *memory_contradicts(_unused_ const Root *root, _unused_ const 
         if (!streq(json_get_text(state, "policyName"), policy))
                 return OTHER_POLICY;
         if (streq(policy, "Static"))
-                return "memory sizes differ after a boot";
+                return "memory sizes differ at each boot";
         if (!is_empty(json_object_get(state, "machineState")) ||
             !is_empty(json_object_get(state, "entries")) || !sum_is(json_object_get(state, "checksum"), none))
                 return OTHER_SUM;

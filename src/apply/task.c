@@ -129,7 +129,7 @@ static char *tell_of_limits(char *text, int r) {
         _free_ char *first = xstrndup(text, n);
         if ((r != -EPERM && !strstr(first, strerror(EPERM))) || !power_is_limited())
                 return text;
-        char *whole = xasprintf("%s; this process lacks a privilege of root: see SystemCallFilter= and "
+        char *whole = xasprintf("%s; this process lacks a root privilege: see SystemCallFilter= and "
                                 "CapabilityBoundingSet= in `systemctl cat 'nodestrap-*'`, or the privileges "
                                 "of the container%s",
                                 first, text + n);
@@ -247,7 +247,7 @@ int task_arm(Task *t) {
         if (r >= 0 && (!from || from->state == TASK_ENDED))
                 r = sd_event_add_time_relative(event, &t->deadline, CLOCK_MONOTONIC, task_limit(t),
                                                USEC_PER_MSEC, on_deadline, t);
-        return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no timer for its deadline: %m") : 0;
+        return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "cannot set a timer for its deadline: %m") : 0;
 }
 
 void tasks_release(Apply *a) {

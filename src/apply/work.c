@@ -160,7 +160,7 @@ int work_start(Task *t, int (*function)(Work *w), char **given) {
         j->work.waited_usec = t->waited_usec;
         int r = sd_event_source_get_time(t->deadline, &j->work.deadline_usec);
         THEN(r, job_begin(j, t->apply));
-        return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no thread for it: %m") : 0;
+        return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "cannot start a thread for it: %m") : 0;
 }
 
 char *work_waiting(Task *t) {

@@ -117,7 +117,7 @@ static int from_web_identity(const char *region, uint64_t deadline, Credentials 
         if (!role)
                 return diag_error(diag, -EINVAL, CAUSE_CREDENTIALS,
                                   "AWS_ROLE_ARN is not in the environment, but AWS_WEB_IDENTITY_TOKEN_FILE "
-                                  "needs the role of its token");
+                                  "needs it");
         int r = read_token("AWS_WEB_IDENTITY_TOKEN_FILE", file, &token, diag);
         if (r < 0 || !token)
                 return r;
@@ -251,8 +251,8 @@ static int get_patiently(Imds *imds, const char *path, uint64_t deadline, char *
                 uint64_t pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
                 if (n + 1 >= ROLE_ATTEMPTS || now_usec() + pause >= deadline)
                         return diag_error(diag, r, CAUSE_CREDENTIALS,
-                                          "the metadata service has no credentials of a role for this "
-                                          "instance: it was launched without an instance profile, or the "
+                                          "the metadata service has no role credentials for this instance: "
+                                          "it was launched without an instance profile, or the "
                                           "profile has no role");
                 sleep_usec(pause);
         }
@@ -276,7 +276,7 @@ static int from_role(Imds *imds, uint64_t deadline, Credentials *ret, Diag *diag
         explicit_bzero(text, size);
         if (why)
                 return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS,
-                                  "the metadata service gives no credentials of the instance role: %s; its "
+                                  "the metadata service gives no credentials for the instance role: %s; its "
                                   "trust policy must allow ec2.amazonaws.com to assume it",
                                   why);
         return 1;

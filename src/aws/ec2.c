@@ -146,7 +146,7 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
                 .settle = ec2->wish.settle,
                 .user = ec2->wish.user,
                 .missing = "the instance has no private DNS name (yet)",
-                .missing_advice = "Switch on enableDnsHostnames and enableDnsSupport of the VPC",
+                .missing_advice = "Set enableDnsHostnames and enableDnsSupport of the VPC to true",
                 .instead = "spec.featureGates.InstanceIdNodeName: true",
         };
         if (!is_form_word(instance_id))
@@ -199,7 +199,7 @@ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis
                 .retry = short_retry_policy,
                 .accept = accept_limits,
                 .ret = limits,
-                .missing = "an answer without limits of network interfaces",
+                .missing = "an answer without network interface limits",
                 .missing_advice = "Check the server that answers there",
                 .instead = "spec.kubelet.config.maxPods",
         };
@@ -243,7 +243,7 @@ int ec2_interface_is_tagged(const Ec2 *ec2, const char *instance_id, const char 
                 .retry = short_retry_policy,
                 .accept = accept_tags,
                 .ret = ret,
-                .missing = "the instance has no interface of this MAC address (yet)",
+                .missing = "the instance has no interface with this MAC address (yet)",
                 .missing_advice = "Check that it is still attached",
         };
         text_add(&fields, "&Filter.1.Name=attachment.instance-id&Filter.1.Value.1=");

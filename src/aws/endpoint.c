@@ -117,7 +117,8 @@ int query_endpoint(const QueryService *service, const char *region, const char *
         if (!scheme || url_parse(text, &e.url) < 0) {
                 _free_ char *what =
                         variable ? xasprintf("%s%s", variable, service->variable_place)
-                                 : xasprintf("the endpoint of %s, made of region and domain,", service->name);
+                                 : xasprintf("the endpoint of %s, built from region and domain,",
+                                             service->name);
                 return diag_error(diag, -EINVAL, service->endpoint_cause,
                                   "%s is not of the form http[s]://HOST[:PORT][/PATH]", what);
         }

@@ -96,7 +96,7 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
         _cleanup_(lock_release) int turn = take_turn(q, until);
         if (turn == -ETIMEDOUT || turn == -EINTR)
                 return try_again(a,
-                                 xasprintf("another nodestrap process waits for an answer from %s",
+                                 xasprintf("another nodestrap process is waiting for an answer from %s",
                                            q->service->name),
                                  xstrdup("Find that process: fuser -v " EC2_LOCK));
         if (q->credentials) {
@@ -140,7 +140,7 @@ static QueryStep judge_answer(Asking *a, const HttpsReply *reply) {
                 return QUERY_DONE;
         a->missing = r == 0;
         return try_again(a,
-                         r < 0 ? xasprintf("an answer that is not XML of %s", q->service->name)
+                         r < 0 ? xasprintf("an answer that is not XML from %s", q->service->name)
                                : xstrdup(q->missing),
                          r == 0 && q->missing_advice ? xstrdup(q->missing_advice)
                                                      : advise_interception(q->service, ""));
@@ -189,7 +189,7 @@ static QueryStep report_refusal(const Asking *a, RefusalKind kind, const HttpsRe
                              : kind == REFUSAL_EXPIRED    ? a->query->expired
                              : kind == REFUSAL_SIGNATURE  ? signature
                              : streq(code, "RegionDisabledException")
-                                     ? "switch STS on for this region in the account settings of IAM"
+                                     ? "activate STS for this region in the IAM account settings"
                                      : "a retry will not help";
         diag_error(diag, -EPERM, s->cause, "%s at %s refused %s: %s (HTTP %ld, request %s): %s", s->name,
                    a->endpoint.host, a->query->action, code, reply->status, id ?: "without id", advice);
@@ -284,7 +284,8 @@ uint64_t retry_pause(const RetryPolicy *policy, unsigned n, bool throttled, uint
 static int report_exhaustion(const Asking *a, unsigned attempts, uint64_t usec, Diag *diag) {
         const Query *q = a->query;
         _free_ char *instead =
-                q->instead ? xasprintf("; with %s nodestrap does not ask %s", q->instead, q->service->name)
+                q->instead ? xasprintf("; with %s set, nodestrap does not ask %s", q->instead,
+                                       q->service->name)
                            : xstrdup("");
         int r = a->hopeless ? -EKEYREJECTED : a->reached ? -ETIMEDOUT : -EHOSTUNREACH;
         return diag_error(diag, r, q->service->cause,

@@ -74,12 +74,12 @@ int imds_verify_identity(Imds *i, const char *certificates, char **ret_account, 
         library_settle_libcrypto();
         document = find_document(text, size, certificates, &n);
         if (n == 0)
-                return refuse(diag, "the *.pem beside the trusted keys contain no certificate; add those "
-                                    "that AWS publishes");
+                return refuse(diag, "the *.pem files beside the trusted keys contain no certificate; add "
+                                    "those that AWS publishes");
         if (!document)
                 return refuse(diag, "its identity document (/latest/" SIGNED ") is signed by none of the "
-                                    "certificates in the *.pem beside the trusted keys; add that of AWS "
-                                    "for this region");
+                                    "certificates in the *.pem files beside the trusted keys; add that of "
+                                    "AWS for this region");
         _cleanup_(json_decrefp) json_t *json = json_loads(document, JSON_REJECT_DUPLICATES, NULL);
         _free_ char *account = json_copy_text(json, "accountId"),
                     *region = json_copy_text(json, "region");

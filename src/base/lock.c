@@ -30,7 +30,7 @@ static int lock_open(const Root *root, const char *path, Diag *diag) {
         THEN(fd, root_open(root, path, O_RDWR | O_CREAT | O_NOFOLLOW));
         if (fd < 0)
                 return diag_error(diag, fd, CAUSE_FILE,
-                                  "%s cannot be created: %s; make /run writable for root: the lock and the "
+                                  "%s cannot be created: %s; make /run writable by root: the lock and the "
                                   "boot status live there",
                                   path, strerror(-fd));
         return fd;
@@ -56,8 +56,9 @@ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *
                 if (now_usec() >= deadline_usec)
                         return diag_error(diag, -ETIMEDOUT, CAUSE_DEADLINE,
                                           "%s cannot be locked: another nodestrap holds it, so nothing was "
-                                          "changed. Find that process with fuser -v %s, and what it waits "
-                                          "for with journalctl -u 'nodestrap-*' -u 'nodeadm-*'", path, path);
+                                          "changed. Find that process with fuser -v %s, and what it is "
+                                          "waiting for with journalctl -u 'nodestrap-*' -u "
+                                          "'nodeadm-*'", path, path);
                 usleep(PAUSE_USEC);
         }
         return TAKE_FD(fd);

@@ -18,7 +18,7 @@ int command_boot_hook(Run *run) {
         if (r < 0)
                 return r;
         _free_ char *took = usec_text((int64_t)(now_usec() - run->begin_usec));
-        log_info("The network is complete after %s. Configured: %s; all other links are unmanaged.", took,
+        log_info("The network is ready after %s. Configured: %s; all other links are unmanaged.", took,
                  configured);
         return 0;
 }

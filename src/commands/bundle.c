@@ -112,7 +112,7 @@ static void add_picture(Bundle *b) {
                 secrets_scrub(&b->secrets, text ?: "", text ? strlen(text) : 0, &size);
         status_take(&status, json_loadb(scrubbed, size, 0, NULL));
         if (!status.json) {
-                bundle_miss(b, "status.svg", "status.json cannot be drawn");
+                bundle_miss(b, "status.svg", "status.json cannot be rendered");
                 return;
         }
         char *drawing = status_draw(&status);

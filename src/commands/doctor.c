@@ -379,10 +379,11 @@ static int conclude(const Doctor *d) {
         if (first == none)
                 return diag_error(
                         &d->run->diag, -EACCES, CAUSE_IMAGE,
-                        "this user cannot read enough for a plan, so doctor did not check its needs: %s %s",
+                        "this user cannot read enough for a plan, so doctor did not check what a plan "
+                        "needs: %s %s",
                         first->code, what.data);
         return diag_error(&d->run->diag, -EBADMSG, CAUSE_IMAGE, "%zu of %zu checks failed%s: %s %s", failed,
-                          d->checks.n, strict ? " or warn" : "", first->code, what.data);
+                          d->checks.n, strict ? " or warned" : "", first->code, what.data);
 }
 
 int command_doctor(Run *run) {

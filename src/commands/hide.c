@@ -54,7 +54,7 @@ static void place(const json_t *document, const Config *config, Cause cause, cha
                 cause == CAUSE_KUBELET ? find_setting(kubelet, "spec.kubelet", *text) : NULL;
         const Position *at = path && config ? config_position(config, path) : NULL;
         _free_ char *where = at ? position_format(at, false) : NULL, *before = *text;
-        *text = path ? xasprintf("%s; %s says %s", before, where ?: "the NodeConfig", path)
+        *text = path ? xasprintf("%s; %s sets %s", before, where ?: "the NodeConfig", path)
                      : TAKE_PTR(before);
 }
 

@@ -124,7 +124,7 @@ int output_json(const json_t *json, const char *file, Diag *diag) {
         _free_ char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;
         if (!text)
                 return diag_error(diag, -EILSEQ, CAUSE_INTERNAL,
-                                  "the answer cannot be written as JSON: a text in it is not UTF-8");
+                                  "the output cannot be written as JSON: a string in it is not UTF-8");
         _free_ char *line = xasprintf("%s\n", text);
         if (!file || is_stdout(file))
                 return output_text(line, diag);

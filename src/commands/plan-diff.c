@@ -31,7 +31,7 @@ static int parse(const char *path, const char *text, size_t size, json_t **ret, 
         if (size == 0)
                 return refuse(diag, path, "it is empty");
         bool cut = json_error_code(&e) == json_error_premature_end_of_input;
-        return refuse(diag, path, "it %s, at line %d", cut ? "ends in the middle" : "is not JSON", e.line);
+        return refuse(diag, path, "it %s, at line %d", cut ? "is cut off" : "is not JSON", e.line);
 }
 
 static int check(const char *path, const json_t *old, Diag *diag) {
@@ -45,7 +45,7 @@ static int check(const char *path, const json_t *old, Diag *diag) {
         if (!json_is_integer(version) || !*json_get_text(old, "planId") ||
             !json_is_array(json_object_get(old, "actions")) || !json_is_array(json_object_get(old, "files")))
                 return refuse(diag, path, "it is %s",
-                              json_object_get(old, "types") ? "a table of --matrix" : "not a plan");
+                              json_object_get(old, "types") ? "a --matrix table" : "not a plan");
         json_array_foreach(json_object_get(old, "actions"), i, action)
                 if (!*json_get_text(action, "id"))
                         return refuse(diag, path, "an action in it has no id");

@@ -44,8 +44,8 @@ static int find_types(const char *given, char ***ret, Diag *diag) {
         }
         return *ret ? 0
                     : diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                 "--matrix takes types (p5.48xlarge,g6.xlarge), a file with a type a line "
-                                 "(./types), or all");
+                                 "--matrix takes types (p5.48xlarge,g6.xlarge), a file with one type per "
+                                 "line (./types), or all");
 }
 
 static json_t *huge_pages(const json_t *node) {

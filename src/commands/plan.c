@@ -147,11 +147,12 @@ static int refuse_mixture(const Options *o, Diag *diag) {
         };
         __auto_type with = FIND(other, others, ARRAY_SIZE(others), other->given);
         if (o->matrix && with)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--matrix makes a table, without --%s",
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--matrix cannot be used with --%s",
                                   with->name);
         if (o->diff && o->show_diff)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--diff compares two plans, --show-diff plan and machine: choose one");
+                                  "--diff compares two plans, --show-diff a plan and the machine: choose "
+                                  "one");
         return 0;
 }
 

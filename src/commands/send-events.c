@@ -171,7 +171,8 @@ static bool settle(Round *round, const char *name, const json_t *notice, const K
                 log_warning("%s %s was not sent (%s): %s", kind, what, cause_word(sent->cause),
                             sent->text ?: "");
         else if (sent->cause != round->told && sent->text)
-                log_info("%s %s is not sent yet (%s): %s", kind, what, cause_word(sent->cause), sent->text);
+                log_info("%s %s has not been sent yet (%s): %s", kind, what, cause_word(sent->cause),
+                         sent->text);
         round->told = sent->cause;
         round->retry_after = MAX(round->retry_after, sent->retry_after);
         return over;

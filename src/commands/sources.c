@@ -56,7 +56,7 @@ int run_choose_sources(Run *run) {
         }
         if (run->sources->list.from) {
                 _free_ char *joined = strv_join(run->sources->list.uris, " ");
-                log_info("Reads %s, as %s says.", joined, run->sources->list.from);
+                log_info("Reading %s, as %s says.", joined, run->sources->list.from);
                 o->sources = TAKE_PTR(run->sources->list.uris);
                 bool takes_cache = o->command->flags & UINT64_C(1) << FLAG_CONFIG_CACHE;
                 if (!run->cache && run->sources->list.cache && takes_cache)

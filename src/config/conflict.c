@@ -57,7 +57,7 @@ static const char *pem_fault(const char *pem, size_t size) {
         const char *stop = memmem(body, size - (size_t)(body - pem), end, strlen(end));
         if (!stop)
                 return "contains a certificate without its END line";
-        return is_cut(body, (size_t)(stop - body)) ? "contains a certificate of a wrong length" : NULL;
+        return is_cut(body, (size_t)(stop - body)) ? "contains a certificate of the wrong length" : NULL;
 }
 
 /* Mistakes that users have made; kubelet does not start with them. */

@@ -46,7 +46,7 @@ static bool is(const Judgement *j, unsigned from, unsigned until) {
 }
 
 #define BESIDE(other) "cannot be used with " other ": set only one of them"
-#define WHOLE_NAME    "is not the whole name of a plugin, such as io.containerd.snapshotter.v1.zfs"
+#define WHOLE_NAME    "is not the full name of a plugin, such as io.containerd.snapshotter.v1.zfs"
 
 /* ---- snapshotters and other plugins ---- */
 
@@ -157,8 +157,8 @@ static void judge_proxies(Judgement *j) {
                 const char *type = proxy_type(proxy);
                 _free_ char *id = xasprintf("%s.%s", type, name), *shown = path_key(name);
                 if (!*type)
-                        tell(j, "has no type: snapshot, content, sandbox or diff", "config.proxy_plugins.%s",
-                             shown);
+                        tell(j, "has no type: set snapshot, content, sandbox or diff",
+                             "config.proxy_plugins.%s", shown);
                 else if (is(j, 200, 300) && streq(type, "io.containerd.content.v1"))
                         tell(j, "is a second content store, but containerd takes only one",
                              "config.proxy_plugins.%s.type", shown);
@@ -213,7 +213,7 @@ static void judge_cdi(Judgement *j) {
                 if (ONE_OF(json_string_value(folder) ?: "", "/var/run/cdi", "/run/cdi"))
                         return;
         if (json_is_array(folders))
-                tell_of(j, false, "lacks /var/run/cdi: add it, otherwise containers get no GPU by CDI",
+                tell_of(j, false, "lacks /var/run/cdi: add it, otherwise containers get no GPU through CDI",
                         "config.plugins.%s.cdi_spec_dirs", j->runtime);
 }
 
@@ -329,7 +329,7 @@ static void judge_version(Judgement *j) {
         if (!json_is_integer(said))
                 return;
         if (version < 2)
-                tell(j, "is a schema with other names of plugins; write the TOML for schema 2 or 3",
+                tell(j, "is a schema with other plugin names; write the TOML for schema 2 or 3",
                      "config.version");
         else if (version > (may_be(j, 203, 300) ? 4 : 3))
                 tell_of(j, j->given->version,

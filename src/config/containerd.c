@@ -188,7 +188,8 @@ static const char *text_fault(const char *text, const char *limits, bool listed,
         if (streq(limits, "@absolute"))
                 return *text == '/' ? NULL : "must be an absolute path";
         if (streq(limits, "@address"))
-                return is_host_and_port(text) ? NULL : "must be an address and a port, as 127.0.0.1:1338";
+                return is_host_and_port(text)
+                               ? NULL : "must be an address and a port, such as 127.0.0.1:1338";
         if (streq(limits, "@socket"))
                 return *text == '/' || is_host_and_port(text)
                                ? NULL : "must be the absolute path of a socket, or an address and a port";
@@ -211,7 +212,7 @@ static const char *number_fault(char type, const json_t *value, const char *limi
                                 Text *room) {
         static const struct { char type; double low, high; const char *range; } ranges[] = {
                 { 'h', 0, UINT16_MAX, "from 0 to 65535" },
-                { 'i', -0x1p63, 0x1p63, "one of 64 bits" },
+                { 'i', -0x1p63, 0x1p63, "a 64-bit number" },
                 { 'j', INT32_MIN, INT32_MAX, "from -2147483648 to 2147483647" },
                 { 'u', 0, UINT32_MAX, "from 0 to 4294967295" },
                 { 'w', 0, 0x1p64, "from 0 to 18446744073709551615" },
@@ -317,7 +318,7 @@ static void report_unknown(const Reading *r, const char *section, const char *ke
                 fault = xasprintf("this containerd ignores it: it reads %s", row->key);
         else if (row)
                 fault = xasprintf("this containerd ignores it: it is %s 2.%d",
-                                  is_digit(row->versions) ? "new in" : "gone since",
+                                  is_digit(row->versions) ? "new in" : "removed in",
                                   row->versions - (is_digit(row->versions) ? '0' : 'A'));
         Nearest near = { .text = key };
         if (!row)

@@ -112,7 +112,7 @@ static const Field containerd_fields[] = {
           NODEADM("{\"process\": {\"rlimits\": [{\"type\": \"RLIMIT_NOFILE\", \"soft\": 65536, "
                   "\"hard\": 1048576}]}}") },
         { FIELD("prePull",
-                "Images that containerd pulls while kubelet starts, which does not wait for them."),
+                "Images that containerd pulls while kubelet starts; kubelet does not wait for them."),
           .fields = image_item, AT(LIST, containerd.pre_pull),
           OURS("[\"123456789012.dkr.ecr.us-west-2.amazonaws.com/training:7\"]") },
         {}
@@ -153,7 +153,8 @@ static const Field page_fields[] = {
 static const Field page_item[] = { { .type = FIELD_MAP, .fields = page_fields }, {} };
 
 static const Field huge_pages_fields[] = {
-        { FIELD("mode", "Keep what is reserved; reserve none (off), what EFA needs (auto), or pages."),
+        { FIELD("mode", "Keep what is reserved (keep), or reserve none (off), what EFA needs (auto), or "
+                        "pages (explicit)."),
           NAMES(hugepages_mode_table), AT(ENUM, instance.hugepages.mode), OURS("auto") },
         { FIELD("pages", "The pages to reserve in mode explicit."), .fields = page_item,
           BOUND(LIST, instance.hugepages, bind_pages), OURS("[{\"size\": \"1Gi\", \"count\": 16}]") },
@@ -178,13 +179,14 @@ static const Field network_fields[] = {
         { FIELD("efa", "Elastic Fabric Adapters."), MAP(efa_fields), OURS("{\"mode\": \"require\"}") },
         /* IPv6 wants 1280 (RFC 8200, section 5); jumbo frames of EC2 have 9001
          * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/network_mtu.html) */
-        { FIELD("mtu", "Largest packet of each interface, in bytes; absent: that of the network, 9001."),
+        { FIELD("mtu", "MTU of each interface, in bytes; absent: that of the network, 9001."),
           .min = 1280, .max = 9001, AT(INTEGER, instance.mtu), OURS("8500") },
         {}
 };
 
 static const Field environment_item[] = {
-        { .type = FIELD_DICT, .doc = DOC("Variables of one service, or of the machine below \"default\"."),
+        { .type = FIELD_DICT, .doc = DOC("Variables for one service, or, under \"default\", for the "
+                                         "machine."),
           .fields = string_item },
         {}
 };
@@ -230,8 +232,8 @@ static const Field instance_fields[] = {
         { FIELD("sysctl", "Kernel settings by name."), .fields = string_item,
           BOUND(DICT, instance, bind_sysctl), OURS("{\"net.core.somaxconn\": \"4096\"}") },
         { FIELD("tuning",
-                "With GPUs: audit warns of settings that slow GPUs down, gpu also changes those of CPUs, "
-                "off does neither."),
+                "With GPUs: audit warns about settings that slow GPUs down; gpu also changes the CPU "
+                "settings; off does neither."),
           NAMES(tuning_mode_table), AT(ENUM, instance.tuning), OURS("gpu") },
         { FIELD("strictNodeName",
                 "Wait until EC2 returns the node name, and never assume one?"),
@@ -254,12 +256,13 @@ static const Field fabric_fields[] = {
 
 static const Field imex_fields[] = {
         { FIELD("mode",
-                "Share memory between nodes: not (off), by the DRA driver (dra), or by a service of this "
-                "host (host). auto is dra on trays; elsewhere it leaves IMEX as the image has it."),
+                "Share memory between nodes: not at all (off), through the DRA driver (dra), or through a "
+                "service on this host (host). auto is dra on GB200 and GB300; elsewhere it leaves IMEX as "
+                "the image has it."),
           NAMES(imex_mode_table), AT(ENUM, nvidia.imex), OURS("dra") },
         { FIELD("nodes", "For mode host: addresses of all nodes of the domain."), .fields = string_item,
           AT(LIST, nvidia.imex_nodes), OURS("[\"10.0.1.11\", \"10.0.1.12\"]") },
-        { FIELD("channels", "How many IMEX channels; equal on all nodes of the domain."), .max = 1 << 20,
+        { FIELD("channels", "How many IMEX channels; the same on all nodes of the domain."), .max = 1 << 20,
           .fallback = "2048", AT(INTEGER, nvidia.imex_channels), OURS("2048") },
         { FIELD("createChannel0", "Make the device file of IMEX channel 0."), AT(BOOL, nvidia.imex_channel0),
           OURS("true") },
@@ -271,7 +274,7 @@ static const Field imex_fields[] = {
 static const Field gpu_index_item[] = { { .type = FIELD_INTEGER, .max = 63 }, {} };
 static const Field profile_item[] = { { .type = FIELD_INTEGER, .min = 1, .max = 64 }, {} };
 static const Field mig_fields[] = {
-        { FIELD("devices", "Indexes of GPUs as nvidia-smi counts them, or all."), .type = FIELD_LIST,
+        { FIELD("devices", "Indexes of GPUs as nvidia-smi numbers them, or all."), .type = FIELD_LIST,
           .flags = FIELD_OR_TEXT | FIELD_NO_NUMBER, .fields = gpu_index_item, .pattern = DOC("^(all)?$"),
           OURS("[0, 1]") },
         { FIELD("profiles", "Number of instances by profile, such as 1g.10gb: 7 on an H100."),
@@ -296,13 +299,13 @@ static const Field nvidia_fields[] = {
                 "The driver manages coherent GPU memory (CDMM), or the kernel does, as NUMA nodes."),
           NAMES(memory_mode_table), AT(ENUM, nvidia.memory), OURS("driver") },
         { FIELD("clocks", "GPU clocks."), NAMES(clocks_table), AT(ENUM, nvidia.clocks), OURS("max") },
-        { FIELD("health", "Must the hardware be well before kubelet starts?"), NAMES(health_policy_table),
+        { FIELD("health", "Must the hardware be healthy before kubelet starts?"), NAMES(health_policy_table),
           AT(ENUM, nvidia.health), OURS("require") },
         { FIELD("gpuDirect", "Must EFA reach GPU memory? off: do not check, set no driver option."),
           NAMES(gpu_direct_table), AT(ENUM, nvidia.gpu_direct), OURS("on") },
         { FIELD("prove", "Test the memory, the arithmetic and the links of the GPUs before kubelet starts?"),
           NAMES(prove_mode_table), AT(ENUM, nvidia.prove), OURS("quick") },
-        { FIELD("proveTimeout", "Longest time of that test, from 5s to 1h."), .fallback = "60s",
+        { FIELD("proveTimeout", "Time limit for that test, from 5s to 1h."), .fallback = "60s",
           .pattern = DOC("^([0-9]+(ms|s|m|h)?)+$|^$"),
           BOUND(STRING, nvidia.prove_timeout_usec, bind_timespan),
           OURS("90s") },
@@ -342,8 +345,8 @@ static const Field spec_fields[] = {
         { FIELD("featureGates", "Features by name; true or false."), .type = FIELD_DICT, .flags = FIELD_GATES,
           .fields = feature_gates, .bind = bind_gates, NODEADM("{\"InstanceIdNodeName\": true}") },
         { FIELD("failurePolicy", "After a failed step for devices: keep kubelet down (hold), or join with a "
-                                 "taint (join-tainted). reboot and poweroff are as hold; where hardware has "
-                                 "failed, they also reboot once, or power off after 10 to 15 minutes."),
+                                 "taint (join-tainted). reboot and poweroff act like hold; where hardware "
+                                 "has failed, they also reboot once, or power off after 10 to 15 minutes."),
           NAMES(failure_policy_table), AT(ENUM, failure_policy), OURS("join-tainted") },
         {}
 };

@@ -309,7 +309,7 @@ static const char *taint_fault(const char *taint) {
                 return "contains an invalid taint (write it like nvidia.com/gpu=present:NoSchedule)";
         return endswith(taint, "-") || ONE_OF(effect, "NoSchedule", "PreferNoSchedule", "NoExecute")
                        ? NULL
-                       : "contains a taint without an effect: NoSchedule, PreferNoSchedule or NoExecute";
+                       : "contains a taint without an effect: add NoSchedule, PreferNoSchedule or NoExecute";
 }
 
 /* "name=true" (k8s.io/component-base cli/flag/map_string_bool.go:Set) */
@@ -320,7 +320,7 @@ static const char *gate_fault(const char *gate) {
 }
 
 static const char *dns_fault(const char *address) {
-        return kubelet_address_is_valid(address) ? NULL : "contains a text that is not an address";
+        return kubelet_address_is_valid(address) ? NULL : "contains an item that is not an address";
 }
 
 /* k8s.io/component-base:logs/api/v1/pflags.go */
@@ -406,7 +406,7 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
                 return "must be a duration above 0";
         /* empty means the default in the file, but not on the command line */
         if (s.type == 's' && !*value && *s.limits && !streq(f->name, "tls-min-version"))
-                return "must not be empty: give it one of its values, or remove it";
+                return "must not be empty: give it a valid value, or remove it";
         json_t *json = flag_json(s.type, value, streq(f->name, "v") ? 10 : 0);
         /* 0 means the default in the file, but not on the command line */
         bool zero_port = streq(f->name, "port") && json_is_integer(json) && json_integer_value(json) == 0;
@@ -533,7 +533,7 @@ static bool check_end(Reading *r, const char *word, const char *path) {
         const char *equals = strchr(word, '=');
         bool ends = streq(word, "-h") || (name && ONE_OF(name, "help", "version"));
         if (ends && !(name && streq(name, "version") && equals && parse_bool(equals + 1) == 0))
-                reading_report(r, true, path, "makes kubelet print a text and exit; remove it");
+                reading_report(r, true, path, "makes kubelet print a message and exit; remove it");
         return ends;
 }
 
@@ -541,11 +541,11 @@ static bool check_end(Reading *r, const char *word, const char *path) {
  * component-base:logs/api/v1/options.go). */
 static void check_needs(Reading *r, const Words *w) {
         static const struct { const char *flag, *needs, *said; } pairs[] = {
-                { "exit-on-lock-contention", "lock-file", "needs --lock-file: kubelet exits" },
+                { "exit-on-lock-contention", "lock-file", "needs --lock-file: kubelet exits without it" },
                 { "log-json-split-stream", "feature-gates",
-                  "needs the feature gate LoggingAlphaOptions: kubelet exits" },
+                  "needs the feature gate LoggingAlphaOptions: kubelet exits without it" },
                 { "log-text-split-stream", "feature-gates",
-                  "needs the feature gate LoggingAlphaOptions: kubelet exits" },
+                  "needs the feature gate LoggingAlphaOptions: kubelet exits without it" },
         };
         for (size_t k = 0; k < ARRAY_SIZE(pairs) && !r->merge->partial; k++) {
                 size_t at = w->n;

@@ -20,7 +20,7 @@ const char *enforcement_words(const KubeletGiven *g) {
                 both |= strv_contains(seen, other);
         }
         if (none && json_array_size(list) > 1)
-                return "must not list another value beside none";
+                return "must not list other values with none";
         if (twice && from(g, 31))
                 return "lists a value twice";
         if (both)
@@ -98,7 +98,7 @@ const char *reserved_cpus(const KubeletGiven *g) {
         if (*cpus && (*text(g, "systemReservedCgroup") || *text(g, "kubeReservedCgroup")))
                 return "cannot be used with systemReservedCgroup and kubeReservedCgroup";
         if (g->cpus > 0 && most >= g->cpus)
-                return text_say(g->room, "names CPU %llu, but the machine has %u, counted from 0",
+                return text_say(g->room, "names CPU %llu, but the machine has %u, numbered from 0",
                                 (unsigned long long)most, g->cpus);
         return NULL;
 }
@@ -165,7 +165,7 @@ const char *static_memory(const KubeletGiven *g) {
         }
         if (g->nodes > 0 && last >= (json_int_t)g->nodes)
                 return text_say(g->room, "names NUMA node %lld, but the machine has only %u of them, "
-                                "counted from 0", (long long)last, g->nodes);
+                                         "numbered from 0", (long long)last, g->nodes);
         if (kept < 0 && sum > 0)
                 return NULL;
         if (kept < 0)
@@ -173,7 +173,7 @@ const char *static_memory(const KubeletGiven *g) {
                        "systemReserved and evictionHard";
         if (kept == 0)
                 return "is Static, but nothing is reserved: set kubeReserved or systemReserved, and "
-                       "reservedMemory to the same";
+                       "reservedMemory to the same amount";
         if (kept == sum)
                 return NULL;
         _free_ char *has = quantity_text(sum, true), *want = quantity_text(kept, true),
@@ -184,8 +184,8 @@ const char *static_memory(const KubeletGiven *g) {
                  "and evictionHard %s",
                  want, kube, own, text_in(g, "evictionHard", "memory.available"));
         return text_say(g->room,
-                        "; reservedMemory has %s: set it to [{numaNode: 0, limits: {memory: %s}}], or divide "
-                        "that over the nodes", sum > 0 ? has : "none", want);
+                        "; reservedMemory has %s: set it to [{numaNode: 0, limits: {memory: %s}}], or "
+                        "split that among the nodes", sum > 0 ? has : "none", want);
 }
 
 const char *quantity_signs(const KubeletGiven *g) {
@@ -349,7 +349,7 @@ const char *static_cpus(const KubeletGiven *g) {
         if (!g->whole || g->minor == 0 || g->cpus == 0 || !streq(text(g, "cpuManagerPolicy"), "static") ||
             *text(g, "reservedSystemCPUs") || kept > 0)
                 return NULL;
-        return "is static, but no CPU is reserved: set reservedSystemCPUs, or a cpu in kubeReserved or "
+        return "is static, but no CPU is reserved: set reservedSystemCPUs, or cpu in kubeReserved or "
                "systemReserved";
 }
 
@@ -369,7 +369,8 @@ const char *topology_manager_options(const KubeletGiven *g) {
                         return g->room->data;
                 if (nodes ? parse_u64(s, &n) < 0 || n < 8 : parse_bool(s) < 0)
                         return text_say(g->room, "%s must be %s", name,
-                                        nodes ? "a number from 8 on, in quotes" : "\"true\" or \"false\"");
+                                        nodes ? "a number of at least 8, in quotes"
+                                              : "\"true\" or \"false\"");
         }
         return NULL;
 }

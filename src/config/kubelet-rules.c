@@ -357,7 +357,7 @@ static const char *logging(const KubeletGiven *g) {
                         return fault;
         }
         if (json_array_size(json_object_get(log, "vmodule")) > 0 && *format && !streq(format, "text"))
-                return "its vmodule needs the format text";
+                return "its vmodule needs format: text";
         json_array_foreach(json_object_get(log, "vmodule"), i, item) {
                 const char *pattern = json_get_text(item, "filePattern");
                 if (!*pattern || strpbrk(pattern, "=,"))

@@ -42,8 +42,8 @@ static char *setting_fault(const Merge *m, const char *name, const char *text) {
                 return xasprintf("kubelet starts only with the value %s: leave it out, or set "
                                  "spec.kubelet.config.protectKernelDefaults: false", wanted);
         if (endswith(path, "/tcp_fastopen_key") || endswith(path, "/stable_secret"))
-                return xstrdup("is a secret, which plans and logs would show. Let a script write it to a "
-                               "file of mode 0600 in /etc/sysctl.d, and run sysctl -p FILE");
+                return xstrdup("is a secret, which plans and logs would show. Have a script write it to a "
+                               "file with mode 0600 in /etc/sysctl.d, and run sysctl -p FILE");
         if (startswith(path, SYSCTL_DIR "vm/nr_hugepages") && *mode && !streq(mode, "keep"))
                 return xstrdup("reserves huge pages, and so does spec.instance.hugePages: keep only one");
         return NULL;

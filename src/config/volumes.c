@@ -123,7 +123,7 @@ static void check_pair(Check *c, const Target *t, const Target *before) {
                                               "one would hide files of the other: put them side by side",
                          a, b, before->entry);
         else
-                complain(c, t->entry, t->key, "%s and %s would be the same folder %s of the volume", a, b,
+                complain(c, t->entry, t->key, "%s and %s would share the directory %s of the volume", a, b,
                          folder + 1);
 }
 

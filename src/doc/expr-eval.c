@@ -30,7 +30,7 @@ static int fail_overload(ExprError *error, const Expr *e, const ExprType *types)
 }
 
 static int fail_condition(ExprError *error, const Expr *e, ExprType type) {
-        return expr_fail(error, e->at, "a condition must be a bool, this is of type %s",
+        return expr_fail(error, e->at, "a condition must be a bool, not %s",
                          expr_type_name(type));
 }
 

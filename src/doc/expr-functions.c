@@ -58,7 +58,7 @@ static const char *math_uint(const ExprCall *c, ExprValue *ret) {
         else if (*c->name == '+'   ? __builtin_add_overflow(a, b, &result)
                  : *c->name == '-' ? __builtin_sub_overflow(a, b, &result)
                                    : __builtin_mul_overflow(a, b, &result))
-                return "the result does not fit into 64 bits without a sign";
+                return "the result does not fit into an unsigned 64-bit number";
         return give(ret, (ExprValue){ .type = EXPR_UINT, .u = result });
 }
 

@@ -62,7 +62,7 @@ static const char *lex_character(const char **at, size_t n, unsigned base, Text 
                 c = c * base + (unsigned)digit;
         }
         if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff) || (base == 8 && c > 0xff))
-                return "an escape in a string that is not a character";
+                return "a string escape that is not a character";
         utf8_add(ret, c);
         return NULL;
 }

@@ -50,7 +50,7 @@ static bool is_name_token(const ExprParser *p, const char *word) {
 
 static int fail_missing(ExprParser *p, const char *what) {
         const char *where = p->token.type == TOKEN_END ? ", where the expression ends" : "";
-        return expr_fail(p->error, p->token.at, "%s should stand here%s", what, where);
+        return expr_fail(p->error, p->token.at, "%s is expected here%s", what, where);
 }
 
 static int expect(ExprParser *p, const char *operator) {
@@ -76,7 +76,7 @@ static int set_arg(ExprParser *p, Expr *e, size_t i, Expr *arg) {
         /* Every argument exists: only parse_list() knows none, for a call with no value before it. */
         e->height = MAX(e->height, arg->height + 1); /* NOLINT(clang-analyzer-core.NullDereference) */
         if (e->height > EXPR_MAX_HEIGHT)
-                return expr_fail(p->error, e->at, "more than %u operators in each other or in a row",
+                return expr_fail(p->error, e->at, "more than %u operators nested or in a row",
                                  EXPR_MAX_HEIGHT);
         return 0;
 }
@@ -130,7 +130,7 @@ static int parse_list(ExprParser *p, const char *close, Expr *first, Expr *into)
 static int parse_call(ExprParser *p, const Token *name, Expr *object, Expr **ret) {
         char *copy = expr_pool_text(p->pool, name->at, name->size);
         if (!expr_overload(NULL, copy, object != NULL, NULL, SIZE_MAX))
-                return expr_fail(p->error, name->at, "no %s of this name: there are %s",
+                return expr_fail(p->error, name->at, "no such %s: choose from %s",
                                  object ? "method" : "function",
                                  object ? "size, startsWith, endsWith and contains"
                                         : "int, uint, double, string, bool, dyn, type and size");
@@ -314,7 +314,7 @@ static int parse_expr(ExprParser *p, Expr **ret) {
                         break;
                 if (n >= EXPR_MAX_HEIGHT)
                         return expr_fail(p->error, p->token.at,
-                                         "more than %u operators in each other or in a row", EXPR_MAX_HEIGHT);
+                                         "more than %u operators nested or in a row", EXPR_MAX_HEIGHT);
                 Expr *e = *APPEND(open, n) = expr_new(p, EXPR_CONDITION, p->token.at, NULL, 3);
                 r = set_arg(p, e, 0, last) ?: next(p) ?: parse_binary(p, 1, &last) ?:
                         set_arg(p, e, 1, last) ?: expect(p, ":");
@@ -338,7 +338,7 @@ static int parse(ExprParser *p, Expr **ret) {
         int r = next(p) ?: parse_expr(p, ret);
         if (r >= 0 && p->token.type != TOKEN_END)
                 return expr_fail(p->error, p->token.at,
-                                 "the expression should end here, or an operator should stand here");
+                                 "the expression should end here, or an operator should follow");
         return r;
 }
 

@@ -142,7 +142,7 @@ static int copy_settings(Ask *a) {
         else if (r >= 0 && copied.status != 0) {
                 const char *last = strrchr(copied.errors, '\n');
                 last = last ? last + 1 : copied.errors;
-                a->why = xasprintf("cp -a /etc/. exits with %d%s%s; correct the cause and try again",
+                a->why = xasprintf("cp -a /etc/. exited with %d%s%s; correct the cause and try again",
                                    copied.status, *last ? ": " : "", last);
         }
         return a->why ? -EIO : r;

@@ -55,7 +55,7 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         warn_of_far_gpus(plan, host);
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
                 Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_DEVICES, GROUP, modules[i],
-                                        i + 1 < ARRAY_SIZE(modules) ? "the EFA driver needs it"
+                                        i + 1 < ARRAY_SIZE(modules) ? "dependency of the EFA driver"
                                                                     : "EFA driver");
                 load->lenient = is_extra(o);
                 if (before)
@@ -63,7 +63,7 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
                 RENEW(before, xstrdup(load->id));
         }
         Action *check = plan_add(plan, ACTION_CHECK_EFA, PHASE_DEVICES, GROUP, "efa",
-                                 count > 0 ? "check the configured number and the driver"
+                                 count > 0 ? "check the configured count and the driver"
                                            : "check the driver of each EFA device");
         if (count > 0)
                 check->with = xasprintf("%s%u device%s", o->expected_efa > 0 ? "" : "at least ", count,

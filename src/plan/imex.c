@@ -32,8 +32,8 @@ void plan_imex_files(Plan *plan, const Nvidia *nvidia, const Host *host) {
                 text_add(&nodes, "%s\n", *node);
         if (!host->modelled && !may_name_host(nvidia->imex_nodes, &host->instance))
                 diag_warn_at(&plan->warnings, "imex-nodes", NULL, NVIDIA_PATH ".imex.nodes",
-                             "does not have the address of this host: IMEX ignores such a list and does not "
-                             "get ready; add the address");
+                             "does not have the address of this host: IMEX ignores such a list and does "
+                             "not become ready; add the address");
         _free_ char *why = xasprintf("%zu-node NVLink domain; must match on every node", n);
         plan_file(plan, PHASE_CONFIG, "accelerator", IMEX_CONFIG,
                   "configure IMEX, with a command socket", settings, 0644);

@@ -269,7 +269,7 @@ static int add_node_flags(char ***flags, const Config *config, const Host *host,
         if (!name)
                 r = diag_error(diag, -EINVAL, CAUSE_FACTS,
                                "the private DNS name of the instance is not known, but it must be the node "
-                               "name; or set featureGates.InstanceIdNodeName: true");
+                               "name; to use the instance id, set featureGates.InstanceIdNodeName: true");
         if (!address)
                 r = diag_error_at(diag, -EINVAL, CAUSE_FACTS, NULL, "spec.cluster.cidr",
                                   "the primary interface has no %s address, but the services of the cluster "
@@ -400,7 +400,7 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
         if (!config->cluster.cidr || cluster_dns(config->cluster.cidr, &dns, &ipv6) < 0)
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.cluster.cidr",
                                      "is not a service range with room for the DNS address of the cluster; "
-                                     "write it as in 10.100.0.0/16");
+                                     "write it like 10.100.0.0/16");
         int r = add_node_flags(&flags, config, host, ipv6, diag);
         for (size_t i = 0; i < strv_length(config->kubelet.flags); i++) {
                 int k = check_flag(config->kubelet.flags[i], i, host, diag);

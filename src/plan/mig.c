@@ -174,7 +174,7 @@ static int check_request(const Mig *m, const MigRequest *request, const Wish *wi
         for (size_t i = 0; i < request->n_gpus; i++)
                 if (request->gpus[i] >= gpus)
                         r = diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
-                                          "names GPU %u, but this machine has %u, counted from 0",
+                                          "names GPU %u, but this machine has only %u, numbered from 0",
                                           request->gpus[i], gpus);
         for (size_t i = 0; i < request->n_profiles; i++)
                 if (check_known(m, request->profiles[i].name) < 0)
@@ -224,7 +224,7 @@ static int check_machine(const Mig *m, const Config *config, bool file) {
         if (driver)
                 return diag_error_at(m->diag, -EINVAL, CAUSE_INVALID, NULL, m->where,
                                      "contradicts memoryMode %s, which here means CDMM: the driver cannot "
-                                     "divide memory that it manages coherently; set " NVIDIA_PATH
+                                     "partition memory that it manages coherently; set " NVIDIA_PATH
                                      ".memoryMode: numa, or leave MIG out",
                                      config->nvidia.memory == MEMORY_AUTO ? "auto" : "driver");
         return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,

@@ -20,7 +20,7 @@ void plan_neuron(Plan *plan, const Host *host) {
                 diag_warn(&plan->warnings, "no-driver",
                           "this image has no AWS Neuron driver (no neuron.ko, no unit that loads it): %u "
                           "Neuron device%s not set up. kubelet does not wait; install aws-neuronx-dkms, or "
-                          "let a pod bring the driver", n, n == 1 ? " is" : "s are");
+                          "let a pod install the driver", n, n == 1 ? " is" : "s are");
                 return;
         }
         _free_ char *before = xstrdup(CENSUS_ID);

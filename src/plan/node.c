@@ -100,7 +100,7 @@ static void reserve_of(Expected *e, Resource *r, const char *signal) {
         _free_ char *has = quantity_text(r->capacity, r->binary),
                     *keeps = quantity_text(r->reserved, r->binary);
         diag_warn_at(e->warnings, "reserved-too-much", NULL, e->users,
-                     "kubelet cannot start: of %s it reserves %s (kubeReserved, systemReserved, "
+                     "kubelet cannot start: the %s reservation is %s (kubeReserved, systemReserved, "
                      "evictionHard), but the machine has %s%s; reserve less",
                      r->name, keeps, r->doubt ? "about " : "", has);
         if (e->users && r->is_most && e->modelled)      /* on a machine kubelet itself reports it */
@@ -171,7 +171,7 @@ static void add_pages(Expected *e, const Plan *plan, const Host *host) {
                             *keeps = quantity_text(memory->reserved, true),
                             *has = quantity_text(memory->capacity, true);
                 diag_warn(e->warnings, "no-memory-left",
-                          "huge pages (%s) and reservations of kubelet (%s) use up all %s of memory: "
+                          "huge pages (%s) and kubelet reservations (%s) use up all %s of memory: "
                           "every pod that asks for memory stays Pending; reserve less", pages, keeps, has);
         }
         memory->reserved = sum(memory->reserved, taken);

@@ -150,7 +150,7 @@ static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
                 diag_warn(&plan->warnings, "no-driver",
                           "this image has no NVIDIA driver (no nvidia-smi, no nvidia.ko, no unit that loads "
                           "it): %u NVIDIA GPU%s not set up. kubelet does not wait%s. Install the driver, or "
-                          "let a pod of the NVIDIA operator bring it", gpus, are, more);
+                          "let the NVIDIA GPU Operator install it", gpus, are, more);
         plan_file(plan, PHASE_CONFIG, NVIDIA_GROUP, FABRIC_TURN, "leave fabric manager to the image", "",
                   0644);
         plan_file(plan, PHASE_CONFIG, NVIDIA_GROUP, CDI_TURN, "leave the CDI file to the image", "", 0644);

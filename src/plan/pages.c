@@ -15,7 +15,7 @@
 static Action *reserve(Plan *plan, const Config *config, const Host *host, const PageRequest *want,
                        const char *reason) {
         bool lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
-        _free_ char *why = xasprintf("%s%s", reason, lenient ? "; fewer only warn" : "");
+        _free_ char *why = xasprintf("%s%s", reason, lenient ? "; warn if fewer" : "");
         _free_ char *size = bytes_text(want->size), *before = NULL;
         _free_ char *target =
                 want->numa_node < 0 ? xstrdup(size) : xasprintf("%s on node %d", size, want->numa_node);

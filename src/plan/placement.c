@@ -51,7 +51,7 @@ static void show(json_t *places, Text *text, unsigned card, unsigned device) {
         json_array_append_new(places, o);
         text_add(text, "           card %2u, device %2u: metric %4u, ", card, device, metric);
         if (primary)
-                text_add(text, "no route table and no rules, as the primary interface\n");
+                text_add(text, "no route table and no rules: the primary interface\n");
         else
                 text_add(text, "table %5u, rules for each of its addresses\n", table);
 }
@@ -59,7 +59,7 @@ static void show(json_t *places, Text *text, unsigned card, unsigned device) {
 static void show_all(Plan *plan, const Cards *cards, const char *type, unsigned n) {
         _cleanup_(text_done) Text text = {};
         json_t *places = json_array();
-        text_add(&text, "%sinterfaces %u of %s, on network cards as the guide of AWS places them\n",
+        text_add(&text, "%sinterfaces %u of %s, on network cards as the AWS guide places them\n",
                  plan->machine, n, type);
         /* round by round over the cards; device 0 of cards beyond the first comes second */
         for (unsigned i = 0; i < n; i++) {
@@ -149,7 +149,8 @@ static int take_cards(EfaCards *e, const char *list, Diag *diag) {
                         *dash++ = 0;
                 if (parse_u64(word, &first) < 0 || parse_u64(dash ?: word, &last) < 0 || first > last)
                         return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--efa",
-                                             "--efa takes network cards, as in 1,5,9 or 0-7, not \"%s%s%s\"",
+                                             "--efa takes network cards, such as 1,5,9 or 0-7, not "
+                                             "\"%s%s%s\"",
                                              word, dash ? "-" : "", dash ?: "");
                 for (uint64_t card = first; r >= 0 && card <= last; card++)
                         r = take_card(e, card, diag);
@@ -269,8 +270,8 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
                 const NetworkCards *row = row_of(&e, use->card);
                 if (!row) {
                         diag_warn(&plan->warnings, "network-cards-unknown",
-                                  "the metadata service names network card %u, but %s has none of that "
-                                  "number in the built-in table. So the plan does not check which EFA "
+                                  "the metadata service names network card %u, but the built-in table does "
+                                  "not list it for %s. So the plan does not check which EFA "
                                   "devices are near which GPU", use->card, e.type);
                         return false;
                 }
@@ -284,7 +285,7 @@ bool plan_cards_here(Plan *plan, const Host *host, char *const *far) {
                 e.taken[card] |= maybe[card];
         if (e.rows && e.n != efa && e.n + more != efa)
                 note_cards(plan, xasprintf("not checked for each network card: %u EFA devices on PCI, but "
-                                           "the interfaces have %u to %u", efa, e.n, e.n + more));
+                                           "the interfaces account for %u to %u", efa, e.n, e.n + more));
         else if (e.rows) {
                 e.n = efa;
                 return show_cards(plan, &e, false, far);

@@ -21,7 +21,7 @@ char *why_unfit(const Directory *d) {
         if (d->kind == DIRECTORY_NO_DIRECTORY)
                 return xasprintf(d->dead ? "is not a directory (%s)" : "is not a directory", d->dead);
         if (d->on)
-                return xasprintf("is on a file system without data (%s)", d->on);
+                return xasprintf("is on a pseudo file system (%s)", d->on);
         return NULL;
 }
 
@@ -31,7 +31,7 @@ static bool refuse_kernels(Stores *s, const char *path) {
         for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
                 if (path_in(path, kernels[i])) {
                         stores_refuse(s, CAUSE_MOUNT,
-                                      "%s lies in %s, a file system of the kernel: set another mountPath",
+                                      "%s lies in %s, a kernel file system: set another mountPath",
                                       path, kernels[i]);
                         return true;
                 }

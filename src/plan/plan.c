@@ -184,7 +184,7 @@ static int plan_sort(Plan *plan, Diag *diag) {
                 if (i == SIZE_MAX)
                         return diag_error(diag, -ELOOP, CAUSE_INTERNAL,
                                           "the plan has a dependency cycle, a missing dependency or a "
-                                          "duplicate id: report this bug of nodestrap");
+                                          "duplicate id: report this nodestrap bug");
                 o.done[i] = true;
                 sorted[n] = plan->actions[i];
         }
@@ -285,7 +285,7 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         }
         if (host->tuning.network)
                 diag_warn(&plan->warnings, "network-file", "%s. %s", host->tuning.network,
-                          config->instance.mtu > 0 ? "The MTU is that of spec.instance.network.mtu"
+                          config->instance.mtu > 0 ? "The MTU comes from spec.instance.network.mtu"
                                                    : host->tuning.network_remedy);
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",

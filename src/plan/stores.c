@@ -83,7 +83,7 @@ static void refuse_missing(Stores *s) {
         size_t missing = s->expected - s->n;
         _free_ char *idle = s->seen->idle ? strv_join(s->seen->idle, ", ") : NULL;
         stores_refuse(s, CAUSE_DISKS,
-                      "%zu of %u instance stores %s missing%s: %s promises %u, and here %s %s%s%s. Stop and "
+                      "%zu of %u instance stores %s missing%s: %s says %u, but here %s %s%s%s. Stop and "
                       "start the instance to move it to other hardware, or set expectedDisks to the number "
                       "that is here",
                       missing, s->expected, missing == 1 ? "is" : "are", roles,

@@ -19,7 +19,7 @@ static void add_links(Text *t, const Host *host) {
         if (!first)
                 return;
         _free_ char *more = n > 1 ? xasprintf(" and %u more", n - 1) : xstrdup(""),
-                    *text = xasprintf("the MTU of %s%s is %u and not %u (spec.instance.network.mtu)",
+                    *text = xasprintf("the MTU of %s%s is %u, not %u (spec.instance.network.mtu)",
                                       first->name, more, first->mtu, JUMBO);
         add_fault(t, text);
 }

@@ -121,7 +121,7 @@ static const char *plan_pool(Plan *plan, const Host *host) {
         if (host->pool != POOL_PREPARES)
                 return NULL;
         Action *a = plan_add(plan, ACTION_CHECK_POOL, PHASE_RUN, "kubelet", POOL_CHECK,
-                             "keep kubelet down while the warm pool prepares");
+                             "do not start kubelet while in the warm pool");
         a->with = xstrdup(host->pool_text);
         for (const Action *before = plan->actions; before < a; before++)
                 if (before->phase != PHASE_CONFIG)
@@ -172,8 +172,8 @@ static void plan_turn(Plan *plan, const char *forget, FailurePolicy policy) {
         static const char *const why[] = {
                 [FAILURE_HOLD] = "let kubelet start once all steps succeed",
                 [FAILURE_JOIN_TAINTED] = "let kubelet start even if devices failed",
-                [FAILURE_REBOOT] = "start kubelet; after hardware failure reboot once",
-                [FAILURE_POWER_OFF] = "start kubelet; after hardware failure power off",
+                [FAILURE_REBOOT] = "start kubelet; reboot once after hardware failure",
+                [FAILURE_POWER_OFF] = "start kubelet; power off after hardware failure",
         };
         bool ours = !plan->as_nodeadm || policy == FAILURE_JOIN_TAINTED;
         Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN,

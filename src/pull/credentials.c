@@ -119,7 +119,7 @@ static json_t *answer_parse(const char *text, const char *version, char **ret_wh
             streq(json_get_text(answer, "apiVersion"), version))
                 return answer;
         json_decref(answer);
-        *ret_why = xasprintf("its answer is not a CredentialProviderResponse of %s", version);
+        *ret_why = xasprintf("its answer is not a CredentialProviderResponse in %s", version);
         return NULL;
 }
 
@@ -179,7 +179,7 @@ static json_t *ask(const Providers *p, const json_t *provider, const char *repos
                 why = xstrdup("it did not end in time");
         else if (c.status != 0) {
                 _free_ char *said = told(c.errors, &(Login){});
-                why = xasprintf("it ended with status %d%s%s", c.status, *said ? ": " : "", said);
+                why = xasprintf("it exited with status %d%s%s", c.status, *said ? ": " : "", said);
         } else
                 answer = answer_parse(c.output, version, &why);
         if (c.output)

@@ -158,7 +158,7 @@ static int look(const Hand *h, const Image *i, uint64_t *ret_bytes, char **ret_w
                 return r;
         r = cri_image_status(reply.body.data ?: "", reply.body.size, ret_bytes);
         if (r < 0)
-                *ret_why = xstrdup("the answer about the image is damaged");
+                *ret_why = xstrdup("the answer about the image is malformed");
         return r;
 }
 
@@ -266,8 +266,8 @@ static int prepare(Puller *p) {
         for (size_t i = 0; r >= 0 && i < PULL_THREADS; i++)
                 r = channel_open(&p->curl, socket, &p->channels[i]);
         if (r == -ENOTSUP)
-                pull_warn("no-pre-pull", "libcurl.so.4 has no HTTP/2, by which nodestrap calls containerd; "
-                          "install " CURL_PACKAGE);
+                pull_warn("no-pre-pull", "libcurl.so.4 has no HTTP/2, which nodestrap needs to call "
+                          "containerd; install " CURL_PACKAGE);
         else if (r < 0)
                 pull_warn("no-pre-pull", "libcurl.so.4 cannot be initialised: %s", why ?: "no memory");
         return r;

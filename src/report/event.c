@@ -272,7 +272,8 @@ static void condition_tell(const Root *root, const Status *s) {
         if (expects && joined && streq(joined->devices, cause_word(CAUSE_DEVICES)))
                 condition_write(root, "False", joined->devices, joined->lack, NULL);
         else if (expects && (!joined || !*joined->devices))
-                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap waits for the devices", NULL);
+                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap is waiting for the devices",
+                                NULL);
         else if (ok)
                 condition_write(root, "True", "NodestrapDone", "nodestrap has done all steps of this boot",
                                 NULL);
@@ -280,13 +281,15 @@ static void condition_tell(const Root *root, const Status *s) {
                 condition_write(root, "False", *s->code ? s->code : "NodestrapFailed", s->text,
                                 find_repair(s));
         else
-                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap sets up this boot", NULL);
+                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap is setting up this node",
+                                NULL);
 }
 
 void condition_of_start(const Root *root) {
         bool earlier = false;
         if (condition_is_known(root, &earlier) && earlier)
-                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap sets up this boot", NULL);
+                condition_write(root, "Unknown", "NodestrapRunning", "nodestrap is setting up this node",
+                                NULL);
 }
 
 void condition_of_run(const Root *root, const Status *status) {

@@ -55,7 +55,7 @@ static void metrics_runs(Text *t, const StatusRun *runs) {
         for (const StatusRun *run = runs; run && run->phases; run++)
                 text_add(t, "nodestrap_phase_duration_seconds{phase=\"%s\"} %.6f\n", run->phases,
                          seconds_of(run->begin_usec, run->end_usec));
-        metric_head(t, "tries", "how often the process has tried its phases");
+        metric_head(t, "tries", "how many times the process has tried its phases");
         for (const StatusRun *run = runs; run && run->phases; run++)
                 text_add(t, "nodestrap_tries{phase=\"%s\"} %lld\n", run->phases,
                          (long long)MAX(run->tries, 1));
@@ -176,7 +176,7 @@ static void metrics_health(Text *t, const StatusHealth *health, const StatusGpu 
                         text_add(t, "nodestrap_gpu_healthy{gpu=\"%lld\",address=\"%s\"} %d\n",
                                  (long long)gpu->index, gpu->address, !gpu->health->text);
         if (*health->gpudirect)
-                GAUGE(t, "gpudirect", "1 where network devices can reach the memory of GPUs", " %d",
+                GAUGE(t, "gpudirect", "1 if network devices can reach the memory of GPUs", " %d",
                       startswith(health->gpudirect, "yes"));
 }
 
@@ -202,7 +202,7 @@ static void metrics_prove(Text *t, const StatusHealth *prove, const StatusGpu *g
 
 static void metrics_pages(Text *t, const StatusPages *pages) {
         if (pages)
-                metric_head(t, "hugepages", "huge pages, of a NUMA node or over all of them");
+                metric_head(t, "hugepages", "huge pages, per NUMA node or in total");
         for (; pages && pages->size > 0; pages++) {
                 const struct { const char *kind; int64_t n; } values[] = {
                         { "requested", pages->requested }, { "got", pages->got }

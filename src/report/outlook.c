@@ -149,8 +149,8 @@ static int refuse(const Root *root, int r, Diag *diag) {
                                   root_path(root));
         if (r == -EACCES)
                 return diag_error(diag, r, CAUSE_FILE,
-                                  REPORT_STATUS " is for root and the group systemd-journal: run sudo "
-                                                "nodestrap status, or join that group");
+                                  REPORT_STATUS " is readable only by root and the group systemd-journal: "
+                                  "run sudo nodestrap status, or join that group");
         return diag_error(diag, r, CAUSE_SOURCE,
                           REPORT_STATUS "%s%s cannot be shown: %s; the next init replaces it",
                           root_is_host(root) ? "" : " below ", root_is_host(root) ? "" : root_path(root),

@@ -70,7 +70,7 @@ static int serials_read(const Root *root, json_t **ret) {
 static int report_unreadable(int r, Diag *diag) {
         return diag_error(diag, r, CAUSE_DOWNGRADE,
                           SERIALS_FILE ": cannot read this record of serials (%s); without it "
-                                       "nodestrap would accept an older signed configuration. If you accept "
+                                       "nodestrap would accept an older signed configuration. To accept "
                                        "that once, remove the file and run nodestrap init again",
                           r == -EBADMSG ? "it has no valid serial number" : strerror(-r));
 }

@@ -170,7 +170,7 @@ static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         Diag found = {};
         if (kind) {
                 diag_warn_at(notes, "foreign-data", &(Position){ .source = b->at.source }, NULL,
-                             "by its first line this is %s, so it is not read as a NodeConfig", kind);
+                             "the first line marks this as %s, so it is not read as a NodeConfig", kind);
                 return 0;
         }
         if (packed) {

@@ -210,9 +210,9 @@ static int make_multipart(const Blobs *blobs, Text *t, char **ret_boundary, Diag
                         return r;
                 if (is_mime)
                         return diag_error_in(diag, -EINVAL, CAUSE_INVALID, b->at.source,
-                                             "cannot be signed: give one multipart with LF line ends, from "
-                                             "its headers to its closing delimiter, or texts without "
-                                             "headers");
+                                             "cannot be signed: give one multipart message with LF line "
+                                             "endings, from its headers to its closing delimiter, or texts "
+                                             "without headers");
                 text_add_bytes(&all, b->data, b->size);
         }
         sha256_hex(all.data ?: "", all.size, digest);

@@ -41,7 +41,7 @@ static int add_certificates(const Root *root, const char *path, Trust *t, Diag *
         int r = root_read(root, path, CERTIFICATE_LIMIT, &text, NULL);
         if (r < 0)
                 return diag_error_in(diag, r, CAUSE_TRUST, path,
-                                     "cannot be read as certificates of AWS: %s", strerror(-r));
+                                     "cannot be read as AWS certificates: %s", strerror(-r));
         RENEW(t->certificates, xasprintf("%s%s\n", t->certificates ?: "", text));
         return 0;
 }
@@ -65,8 +65,9 @@ static int check_absent(const Root *root, Diag *diag) {
                 _free_ char *to = NULL;
                 if (root_read_link(root, paths[i], &to) >= 0 && root_exists(root, paths[i]) <= 0)
                         return diag_error(diag, -ENOKEY, CAUSE_TRUST,
-                                          "%s is a dead symbolic link, so the keys of signers are unknown; "
-                                          "make " TRUSTED_DIR " a directory of the image, or remove the link",
+                                          "%s is a dangling symbolic link, so the keys of signers are "
+                                          "unknown; make " TRUSTED_DIR " a directory of the image, or "
+                                          "remove the link",
                                           paths[i]);
         }
         return 0;

@@ -266,8 +266,9 @@ int wrapped_read(const Blob *file, WrappedFile *ret, Diag *diag) {
         if (k < 0 && !has_mark(file))
                 return 0;
         for (size_t i = 0; k < 0 && *file->data == '{' && i < found.n; i++)
-                RENEW(found.items[i].text, xasprintf("this JSON is damaged or incomplete: %s; print it again",
-                                                     found.items[i].text));
+                RENEW(found.items[i].text,
+                      xasprintf("this JSON is damaged or incomplete: %s; generate it again",
+                                found.items[i].text));
         if (k < 0) {
                 diag_move(diag, &found);
                 return k;

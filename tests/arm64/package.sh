@@ -41,7 +41,8 @@ try "the bill of materials of the RPM names no Debian packages" python3 "$top/te
 native=$(ls -t "$top"/build/package/nodestrap-*.x86_64.rpm 2>/dev/null | head -1)
 [ -z "$native" ] || [ -z "$(cd "$top" && find Makefile README.md conf debian src units -newer "$native" -type f | head -1)" ] || native=
 [ -n "$native" ] || { skip "the RPM matches the one for x86-64" "none in build/package, or an older one: make package builds it"; finish; }
-sums() { rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms} %{FILEDIGESTS}\n]' "$1" | grep -vE '^/usr/(bin/nodestrap|.*\.spdx\.json) '; }
+# A program has a color, 2 if it has 64 bits, and its bytes are those of one architecture.
+sums() { rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms} %{FILECOLORS} %{FILEDIGESTS}\n]' "$1" | grep -v '\.spdx\.json ' | awk '$3 == 2 { $4 = "" } 1'; }
 try "the RPM has the same other files as the one for x86-64" diff <(sums "$native") <(sums "$rpm")
 libraries() { rpm -qpR "$1" | grep -E '^lib(c|[^c]|c[^.]).*\(\)\(64bit\)$' | sort; }
 try "the RPM requires the same libraries as the one for x86-64" diff <(libraries "$native") <(libraries "$rpm" | grep -v '^ld-linux')

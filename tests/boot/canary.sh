@@ -50,7 +50,7 @@ try "containerd has its own environment variables and the default ones" gets con
 try "kubelet has its own environment variables and the default ones" gets kubelet
 try "only root and the group systemd-journal may read the reports" is "$(stat -c '%a %U %G' /run/nodestrap/{status,joined}.json | sort -u)" "640 root systemd-journal"
 try "only root may read the digests of what units were started with" is "$(stat -c %a /run/nodestrap/started/{containerd,kubelet}.service | sort -u)" 600
-try "status names the group that may read the report" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups nodestrap status 2>&1 | grep -F 'is for root and the group systemd-journal: run sudo nodestrap status'"
+try "status names the group that may read the report" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups nodestrap status 2>&1 | grep -F 'is readable only by root and the group systemd-journal: run sudo nodestrap status'"
 try "a member of systemd-journal may run status" setpriv --reuid 65534 --regid 65534 --groups systemd-journal nodestrap status
 # Without this check a search that reads nothing would pass.
 control() {

@@ -30,7 +30,7 @@ try "two Events wait" is "$(wc -l <out/notices)" 2
 # This is the devices phase, unless the run phase comes first.
 try "the first Event says what follows from the failure" sh -c "sed -n 1p out/notices | grep -E '^NodestrapFailed ESYSCTL at set-sysctl:net.ipv4.no_such_setting: .*; (the run phase tries this again before it starts kubelet|kubelet was not started)$'"
 try "the last Event says that kubelet was not started" sh -c "sed -n 2p out/notices | grep -E '^NodestrapFailed ESYSCTL at .*; kubelet was not started$'"
-try "the journal says why the Event is not sent yet" in_journal 'Event NodestrapFailed is not sent yet \((EAPINAME|EAPIROUTE)\): '
+try "the journal says why the Event has not been sent yet" in_journal 'Event NodestrapFailed has not been sent yet \((EAPINAME|EAPIROUTE)\): '
 
 # A shutdown ends it at once, too.
 systemctl stop nodestrap-event.path nodestrap-event.service

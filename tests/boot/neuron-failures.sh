@@ -14,7 +14,7 @@
 dep=$(modules_dep) pci=/sys/bus/pci/devices
 
 power_on trn2 unbound=0000:14:00.0
-fails 33 ENEURON "15 of 16 /dev/neuron.* exist; no driver has 0000:14:00.0; the driver makes one for each" "a device that the driver cannot start"
+fails 33 ENEURON "15 of 16 /dev/neuron.* exist; no driver is bound to 0000:14:00.0; the driver makes one for each" "a device that the driver cannot start"
 
 power_on trn2; rm -r $pci/0000:27:00.0
 fails 33 ENEURON '1 of 16 Neuron devices is missing \(trn2.48xlarge\)' "fifteen devices of sixteen on the bus"

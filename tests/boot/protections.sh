@@ -14,7 +14,7 @@ status() { awk -v key="$2:" '$1 == key { print $2 }' "/proc/$1/status"; }
 has() {
         local unit=$1 want=0 n key pid; shift; pid=$(property "$unit" MainPID)
         for n; do want=$((want | 1 << n)); done; want=$(printf %016x $((want & 0x$(status 1 CapBnd))))
-        [ "$pid" != 0 ] || { echo "it does not run"; return 1; }
+        [ "$pid" != 0 ] || { echo "it is not running"; return 1; }
         for key in CapBnd CapPrm CapEff; do is "$key $(status "$pid" $key)" "$key $want" || return; done
         is "CapAmb $(status "$pid" CapAmb)" "CapAmb 0000000000000000"
 }

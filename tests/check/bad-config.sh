@@ -17,7 +17,7 @@ rm "$root$cache"                # nothing to fall back on
 none='add one to the user data'
 bad 'empty user data' 10 ENOCONFIG source "no NodeConfig found in user-data (empty)" </dev/null
 bad 'a script alone' 10 ENOCONFIG source "$none" <<<$'#!/bin/sh\nexport PASSWORD=CANARYscript'
-ok 'a script alone: a message calls it a script' says 'user-data: foreign-data: by its first line this is a script'
+ok 'a script alone: a message calls it a script' says 'user-data: foreign-data: the first line marks this as a script'
 none='user-data: decoded, this is base64 once more'
 bad 'base64 twice' 10 ENOCONFIG source "$none" < <(good | base64 | base64 -w 0)
 bad 'gzip twice' 10 ENOCONFIG source "${none/base64/gzip}" < <(good | gzip | gzip | base64)
@@ -160,7 +160,7 @@ refused() { # TYPE CODE WORD WORDS: stdin is the NodeConfig
 refused p6e-gb200.36xlarge 11 EINVALID "$gpu.mig: contradicts memoryMode auto, which here means CDMM" < <(nvidia 'mig: "1g.23gb"')
 refused p4d.24xlarge 33 EMIG "$gpu.mig: GPU all (a100-40gb) cannot hold 3 x 3g.20gb, only 2 x 3g.20gb" < <(nvidia 'mig: "3g.20gb,3g.20gb,9"')
 refused p4d.24xlarge 33 EMIG "$gpu.mig: 1g.10mb is not a profile of this GPU (a100-40gb); use one of 7g.40gb, 4g.20gb" < <(nvidia 'mig: "1g.10mb"')
-refused p4d.24xlarge 33 EMIG "$gpu.mig: names GPU 8, but this machine has 8, counted from 0" < <(nvidia 'mig: [{devices: [8], profiles: {1g.5gb: 1}}]')
+refused p4d.24xlarge 33 EMIG "$gpu.mig: names GPU 8, but this machine has only 8, numbered from 0" < <(nvidia 'mig: [{devices: [8], profiles: {1g.5gb: 1}}]')
 refused g5.xlarge 33 EMIG "$gpu.mig: this GPU (a10g) has no MIG" < <(nvidia 'mig: "19"')
 refused g6.xlarge 11 EINVALID 'spec.kubelet.flags[0]: kubelet 1.33.4 does not know --node-lables and would exit; did you mean --node-labels?' < <(kubelet '{flags: [--node-lables=CANARY]}')
 gates=spec.kubelet.config.featureGates
@@ -176,7 +176,7 @@ refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: expects 1 EFA device,
 refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: expects 64 EFA devices, but a p5.48xlarge has at most 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')
 refused p5.48xlarge 30 EDISKS 'spec.instance.localStorage.expectedDisks: expects 9 instance stores, but a p5.48xlarge has at most 8: the boot fails' < <(instance 'localStorage: {strategy: RAID0, expectedDisks: 9}')
 refused p5.48xlarge 33 EFABRIC "$gpu.fabric.gate: fabric-gate: kubelet waits in vain: manager is off, so nothing here starts the fabric" < <(nvidia 'fabric: {manager: off}')
-refused p5.48xlarge 11 EINVALID 'spec.kubelet.config: reserved-too-much: kubelet cannot start: of cpu it reserves 640' < <(kubelet '{config: {kubeReserved: {cpu: "640"}}}')
+refused p5.48xlarge 11 EINVALID 'spec.kubelet.config: reserved-too-much: kubelet cannot start: the cpu reservation is 640' < <(kubelet '{config: {kubeReserved: {cpu: "640"}}}')
 
 # nodestrap warns of a doubtful setting, and obeys it.
 told() { # TYPE CODE PATH: stdin is the NodeConfig

@@ -41,7 +41,7 @@ if [ -n "${OWN_MOUNTS-}" ]; then
         init
         ok 'a read-only /run: init exits with 40' same_word "$code" 40
         ok 'a read-only /run: init changes nothing' unchanged
-        ok 'a read-only /run: the last line names the lock and says what to do' says_last '(40 EFILE) at detect: /run/nodestrap/lock cannot be created: Read-only file system; make /run writable for root'
+        ok 'a read-only /run: the last line names the lock and says what to do' says_last '(40 EFILE) at detect: /run/nodestrap/lock cannot be created: Read-only file system; make /run writable by root'
         ok 'a read-only /run: one warning says that the status is old' same_word "$(grep -c 'status.json and metrics.prom beside it are out of date' "$tmp/err")" 1
         umount "$root/run"
 else

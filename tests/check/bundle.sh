@@ -224,7 +224,7 @@ rm "$root/run/nodestrap/facts.json"
 echo '{"broken' >"$root/etc/kubernetes/kubelet/config.json"
 echo 'broken = [' >"$root/etc/containerd/config.toml"
 ok 'status --bundle succeeds with files that cannot be parsed' eval 'bundle && unpack'
-ok 'errors.txt names a file for root only whose secrets are not known' tells errors.txt '/etc/containerd/base-runtime-spec.json is for root only, and its secrets are not known; left out'
+ok 'errors.txt names a file for root only whose secrets are not known' tells errors.txt '/etc/containerd/base-runtime-spec.json is readable only by root, and its secrets are not known; left out'
 ok 'the bundle leaves out files that cannot be parsed' test ! -e "$tmp/x/files/etc/kubernetes/kubelet/config.json" -a ! -e "$tmp/x/files/etc/containerd/config.toml"
 ok 'errors.txt names a file that cannot be parsed' tells errors.txt 'config.json cannot be parsed, so its secrets are not known'
 for f in status.json joined.json facts.json; do echo '[' >"$root/run/nodestrap/$f"; done

@@ -221,7 +221,7 @@ ok "doctor succeeds with a warning" doctor 0 --instance-type g6.4xlarge --output
 ok "doctor does not warn of the NodeConfig that it brings itself" bash -c '! grep "minimal NodeConfig" "$1"' - "$tmp/err"
 ok "the warning names the missing file" check_is warning file /etc/eks/pause.tar
 ok "doctor fails on a warning with --strict" doctor 70 --strict --instance-type g6.4xlarge
-ok "the message with --strict says that a check failed or warned" says "failed or warn"
+ok "the message with --strict says that a check failed or warned" says "failed or warned"
 ok "an unknown type is a usage error" doctor 2 --instance-type p5.49xlarge
 ok "the message has a similar type" says "did you mean p5.48xlarge?"
 ok "an empty list of types is a usage error" doctor 2 --instance-type ,

@@ -156,7 +156,7 @@ mock
 ok 'nodestrap takes AWS_ENDPOINT_URL if AWS_ENDPOINT_URL_EC2 is unset' env AWS_MAX_ATTEMPTS=1 bash -c '! "$1" name i-1 2>"$2"' - "$tool" "$tmp/err"
 ok 'the message names the host of AWS_ENDPOINT_URL' says "at ${AWS_ENDPOINT_URL#http://}"
 unset AWS_ENDPOINT_URL
-ok 'a request to an EC2 endpoint made of region and domain fails at a dead proxy' env AWS_MAX_ATTEMPTS=1 AWS_REGION=eu-nowhere-9 HTTPS_PROXY=http://127.0.0.1:1 \
+ok 'a request to an EC2 endpoint built from region and domain fails at a dead proxy' env AWS_MAX_ATTEMPTS=1 AWS_REGION=eu-nowhere-9 HTTPS_PROXY=http://127.0.0.1:1 \
         bash -c '! "$1" name i-1 2>"$2"' - "$tool" "$tmp/err"
 ok 'the EC2 endpoint has the region of the environment' says ec2.eu-nowhere-9.amazonaws.com
 AWS_REGION='us west' ok 'an invalid AWS_REGION is an error' fails name i-1

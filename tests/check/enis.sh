@@ -113,7 +113,7 @@ END
 ec2_mock --interface 02:00:00:00:00:02
 ok 'an interface that EC2 does not know is an error' fails tagged "$ID" "$MAC"
 ok 'nodestrap makes four attempts for an interface that EC2 does not know' sent 4 ec2
-ok 'the message says that the instance has no interface of this MAC address' says 'the instance has no interface of this MAC address (yet)'
+ok 'the message says that the instance has no interface with this MAC address' says 'the instance has no interface with this MAC address (yet)'
 ok 'an interface that EC2 does not know is not reported as a missing permission' lacks 'may not ask'
 ec2_mock --interface "$MAC,$TAG=true" --fault 'ec2:empty*2'
 ok 'nodestrap retries until EC2 knows the interface' answers yes
@@ -136,7 +136,7 @@ for refusal in authfailure error=InvalidParameterValue; do
 done
 ec2_mock --fault ec2:not-xml
 ok 'an EC2 answer that is not XML is an error' fails tagged "$ID" "$MAC"
-ok 'the message says that the answer is not XML of EC2' says "an answer that is not XML of EC2"
+ok 'the message says that the answer is not XML from EC2' says "an answer that is not XML from EC2"
 ec2_mock --interface "$MAC,$TAG=true"
 ok 'an instance id with form characters is an error' fails tagged "$ID&Action=TerminateInstances" "$MAC"
 ok 'form characters in an instance id inject no other EC2 action' sent 0 Terminate

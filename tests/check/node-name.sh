@@ -56,7 +56,7 @@ with --fault ec2:hang && fresh && config
 ok 'init assumes the name after EC2 hangs for 5 s' assumed 'Operation timed out'
 ok 'init makes one request to an EC2 that hangs' sent 1 'ec2 '
 with && fresh && mkdir -p "$root/run/nodestrap" && exec 6>"$root/run/nodestrap/ec2.lock" && flock 6 && config 6>&-
-ok 'init assumes the name if a request of another process hangs for 5 s' assumed 'another nodestrap process waits for an answer from EC2'
+ok 'init assumes the name if a request of another process hangs for 5 s' assumed 'another nodestrap process is waiting for an answer from EC2'
 ok 'init makes no EC2 request in parallel with another process' sent 0 'ec2 '
 exec 6>&-
 fresh && with && AWS_ENDPOINT_URL_EC2=http://127.0.0.1:1 AWS_MAX_ATTEMPTS=1 config

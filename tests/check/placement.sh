@@ -103,7 +103,7 @@ ok 'plan --efa refuses two devices on one card' not_efa 4-6,5 p6e-gb200.36xlarge
 ok 'plan --efa refuses a type whose cards AWS does not publish' not_efa 0 p6e-gb300r.36xlarge 'no table lists the network cards of p6e-gb300r.36xlarge that take EFA'
 ok 'plan --efa refuses a type without EFA' not_efa 0 m5.large 'no table lists the network cards of m5.large that take EFA'
 for cards in '' x ,1 3-1 -1 1-2-3 1.5 ' 1'; do
-        ok "plan --efa refuses the cards \"$cards\"" not_efa "$cards" p5.48xlarge '--efa takes network cards, as in 1,5,9 or 0-7, not "'
+        ok "plan --efa refuses the cards \"$cards\"" not_efa "$cards" p5.48xlarge '--efa takes network cards, such as 1,5,9 or 0-7, not "'
 done
 init_takes_none() { ! "$nodestrap" init --efa 1 2>"$tmp/err" && says 'init does not take --efa'; }
 ok 'init refuses --efa' init_takes_none
@@ -178,9 +178,9 @@ ok 'one warning names the GPU without EFA, its cards and its PCI address' tells 
 tray p6e-gb200 27:00.0 3e:00.0 9a:00.0 b1:00.0; lists p6e-gb200.36xlarge 1 5 9 13 2+
 ok 'a card with EFA near each GPU causes no warning' tells 0 'GPU 3, near cards 13, 15: EFA on 13'
 lists p6e-gb200.36xlarge 1 5 9
-ok 'plan does not judge the cards if PCI has more EFA devices than they do' tells 0 'EFA not checked for each network card: 4 EFA devices on PCI, but the interfaces have 3 to 3'
+ok 'plan does not judge the cards if PCI has more EFA devices than they do' tells 0 'EFA not checked for each network card: 4 EFA devices on PCI, but the interfaces account for 3 to 3'
 lists p6e-gb200.36xlarge 1 5 9 17
-ok 'plan names a network card that the table does not have' tells 0 'the metadata service names network card 17, but p6e-gb200.36xlarge has none of that number in the built-in table'
+ok 'plan names a network card that the table does not have' tells 0 'the metadata service names network card 17, but the built-in table does not list it for p6e-gb200.36xlarge'
 lists p6e-gb300r.36xlarge 1 5 9 13
 ok 'plan names a type that the table does not have' tells 0 'EFA not checked for each network card: no table lists the network cards of p6e-gb300r.36xlarge'
 lists p6e-gb200.36xlarge 1 5 9 13; rm "$tmp"/vpc/latest/meta-data/network/interfaces/macs/*:03/network-card

@@ -136,7 +136,7 @@ json.dump(plan, open(sys.argv[2], 'w'))
 PY
 ok "plan --diff escapes control characters of the earlier plan" eval 'two --diff "$tmp/odd.json"; ! LC_ALL=C grep -q "[^ -~]" "$tmp/out" && grep -qxF -- "- x\x1b[31m\x0a\x7f: x\x1b[31m\x0a\x7f" "$tmp/out" && grep -qxF "    x\x1b[31m\x0a\x7f: x\x1b[31m\x0a\x7f -> none" "$tmp/out"'
 refused() { two --diff "$tmp/bad.json"; [ $status = 2 ] && says "$1"; }
-head -c 5000 "$tmp/old.json" >"$tmp/bad.json"; ok "plan --diff refuses an incomplete plan" refused 'it ends in the middle, at line '
+head -c 5000 "$tmp/old.json" >"$tmp/bad.json"; ok "plan --diff refuses an incomplete plan" refused 'it is cut off, at line '
 echo hello >"$tmp/bad.json"; ok "plan --diff refuses a file that is not JSON" refused 'it is not JSON, at line 1'
 : >"$tmp/bad.json"; ok "plan --diff refuses an empty file" refused 'it is empty'
 echo '{"planId": "x"}' >"$tmp/bad.json"; ok "plan --diff refuses JSON that is not a plan" refused 'it is not a plan;'
@@ -149,7 +149,7 @@ matrix() { "$nodestrap" plan -c "file://$tmp/node.yaml" --matrix "$@" >"$tmp/out
 ok "plan --matrix all has a plan for each type" eval 'exits 0 matrix all; [ "$(grep -c " ok  *[a-z]" "$tmp/out")" -gt 90 ]'
 ok "plan --matrix has the same plan id as the plan of one type" eval 'matrix p5.48xlarge,g6.xlarge --output json; same "$(told "diff[\"types\"][0][\"planId\"]")" "$(python3 -c "import json; print(json.load(open(\"$tmp/old.json\"))[\"planId\"])")"'
 ok "plan --matrix in JSON has the facts of a type" same "p5.48xlarge OK 8 nvswitch 32 8 100" "$(told '" ".join(str(diff["types"][0][k]) for k in ("type", "code", "gpus", "class", "efa", "instanceStores", "maxPods"))')"
-cp "$tmp/out" "$tmp/matrix.json"; cp "$tmp/out" "$tmp/bad.json"; ok "plan --diff refuses a table of --matrix" refused 'it is a table of --matrix;'; rm "$tmp/bad.json"
+cp "$tmp/out" "$tmp/matrix.json"; cp "$tmp/out" "$tmp/bad.json"; ok "plan --diff refuses a --matrix table" refused 'it is a --matrix table;'; rm "$tmp/bad.json"
 printf 'g6.xlarge # cheap\n\np5.48xlarge\n' >"$tmp/types"
 ok "plan --matrix takes the types from a file" eval 'exits 0 matrix "$tmp/types" && same "g6.xlarge p5.48xlarge" "$(awk "\$2 == \"ok\" { print \$1 }" "$tmp/out" | xargs)"'
 node training '  instance: {localStorage: {strategy: RAID0}, hugePages: {mode: explicit, pages: [{size: 1Gi, count: 20}]}}'
@@ -159,9 +159,9 @@ ok "plan --matrix prints no line longer than 100 columns" eval '! grep -E "^.{10
 ok "plan --matrix has a row with EUSAGE for an unknown type" eval 'exits 2 matrix p5.48xlarge,p5.96xlarge; grep -q "^p5.96xlarge  *EUSAGE" "$tmp/out"'
 ok "plan --matrix has a row for a type name that is not UTF-8" eval 'exits 2 matrix $(printf "p5.48xlarge,\\377") && grep -qx "2 types, 1 without a plan" "$tmp/out"'
 ok "plan --matrix refuses --instance-type" exits 2 matrix all --instance-type p5.48xlarge
-ok "plan --matrix refuses --interfaces" eval 'exits 2 matrix all --interfaces 4 && says "--matrix makes a table, without --interfaces"'
-ok "plan --matrix refuses --efa" eval 'exits 2 matrix all --efa 1 && says "--matrix makes a table, without --efa"'
-ok "plan --matrix suggests ./types for a file name without a slash" eval 'exits 2 matrix types && says "a file with a type a line (./types)"'
+ok "plan --matrix refuses --interfaces" eval 'exits 2 matrix all --interfaces 4 && says "--matrix cannot be used with --interfaces"'
+ok "plan --matrix refuses --efa" eval 'exits 2 matrix all --efa 1 && says "--matrix cannot be used with --efa"'
+ok "plan --matrix suggests ./types for a file name without a slash" eval 'exits 2 matrix types && says "a file with one type per line (./types)"'
 ok "plan --instance-type suggests --matrix for several types" eval '! "$nodestrap" plan -c "file://$tmp/node.yaml" --instance-type p5.48xlarge,g6.xlarge 2>"$tmp/err" && says "--matrix p5.48xlarge,g6.xlarge makes a table of several"'
 node training '  kubelet: {config: {systemReserved: {cpu: 150}}}'; sed -i 's/150/"150"/' "$tmp/node.yaml"
 # shellcheck disable=SC2034      # below, in eval
@@ -234,7 +234,7 @@ PY
 plan --show-diff --output json; cp "$tmp/out" "$tmp/live.json"
 ok "a plan in JSON matches the schema" sound plan "$tmp/old.json" "$tmp/secret.json" "$tmp/live.json" "$tmp/revealed.json" "$tmp/hides.json"
 ok "a difference in JSON matches the schema" sound diff "$tmp/diff.json" "$tmp/hidden.json"
-ok "a table of --matrix in JSON matches the schema" sound matrix "$tmp/matrix.json"
+ok "a --matrix table in JSON matches the schema" sound matrix "$tmp/matrix.json"
 ok "a failure in JSON matches the schema" sound failure "$tmp/failure.json"
 cases() { # the plans of all cases, and the failures of cases without a plan
         local case options plans=() failures=()

@@ -131,10 +131,10 @@ ok "an image is pulled when its credentials come late" states pulled
 provider 'exit 3'
 ok "pre-pull ends with success if the provider fails" pulls 3 $host/private/i:1 $host/public/i:2
 ok "an image that needs no login is pulled although the provider fails" states failed pulled
-ok "the warning has the exit status of the provider" says "ecr-credential-provider gave no credentials: it ended with status 3"
+ok "the warning has the exit status of the provider" says "ecr-credential-provider gave no credentials: it exited with status 3"
 provider 'echo "{\"kind\": \"CredentialProviderResponse\", \"apiVersion\": \"v2\", \"auth\": {\"*\": {\"password\": \"'$secret'\"}}}"'
 ok "pre-pull ends with success if the provider answers with another version" pulls 3 $host/private/j:1
-ok "the warning names the version that the answer must have" says "its answer is not a CredentialProviderResponse of credentialprovider.kubelet.k8s.io/v1"
+ok "the warning names the version that the answer must have" says "its answer is not a CredentialProviderResponse in credentialprovider.kubelet.k8s.io/v1"
 provider 'echo rubbish; head -c 3000000 /dev/zero'
 ok "pre-pull ends with success if the provider prints rubbish" pulls 3 $host/private/j:1
 ok "the warning says that rubbish is not a CredentialProviderResponse" says "its answer is not a CredentialProviderResponse"
@@ -144,7 +144,7 @@ ok "a warning names the image whose registry refuses the credentials" says "imag
 provider "$gives"
 rm "$tmp/bin/ecr-credential-provider"
 ok "pre-pull ends with success if the provider is missing" pulls 3 $host/private/l:1
-missing='No such file or directory'; [ -z "${NODESTRAP_TRANSLATED-}" ] || missing='it ended with status 127'       # vfork() is fork() there
+missing='No such file or directory'; [ -z "${NODESTRAP_TRANSLATED-}" ] || missing='it exited with status 127'       # vfork() is fork() there
 ok "the warning names the missing provider" says "ecr-credential-provider gave no credentials: $missing"
 provider "$gives"
 mv "$tmp/providers.json" "$tmp/kept.json"

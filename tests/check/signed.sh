@@ -156,7 +156,7 @@ ok 'init refuses a key in trusted.d that other users can write' refused ETRUST s
 mv "$trusted/ours.pub" "$trusted/ours.pub.old"; boot
 ok 'init fails if trusted.d has no key' refused ETRUST source 'it has no key (*.pub)'
 rm -r "$trusted"; ln -s /mnt/keys "$trusted"; boot
-ok 'init fails if trusted.d is a dead symbolic link' refused ETRUST source 'trusted.d is a dead symbolic link'
+ok 'init fails if trusted.d is a dangling symbolic link' refused ETRUST source 'trusted.d is a dangling symbolic link'
 rm "$trusted"
 
 # ---- an account and a region ----

@@ -153,7 +153,7 @@ member_of nvme1n1 scratch 5 0 2; member_of nvme2n1 scratch 5 1 2
 ok "an array with another name is an error" refused '{strategy: RAID0}' EDISKUSED nvme1n1 nvme2n1 scratch
 eight_disks
 rm -r "$root/sys/block/nvme5n1"
-ok "a missing disk is an error with the number from the table of instance types" refused '{strategy: RAID0}' EDISKS '1 of 8 instance stores is missing' 'the table of instance types promises 8' nvme8n1
+ok "a missing disk is an error with the number from the table of instance types" refused '{strategy: RAID0}' EDISKS '1 of 8 instance stores is missing' 'the table of instance types says 8' nvme8n1
 eight ours
 ok "the error for a missing disk has its number in the array" refused '{strategy: RAID0}' EDISKS 'of the raid0 array kubernetes of 8 the member 4'
 done_testing

@@ -229,7 +229,7 @@ ok 'the error for a wrong secret key says that the answer has no date to compare
 mock4
 vars=(AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
 ok 'the role of the instance may assume another role' good "$ROLE_KEY" --role-arn "$ROLE"
-for code in 'ExpiredToken|the credentials in use have expired' 'RegionDisabledException|switch STS on for this region' 'ValidationError|a retry will not help'; do
+for code in 'ExpiredToken|the credentials in use have expired' 'RegionDisabledException|activate STS for this region' 'ValidationError|a retry will not help'; do
         mock4 --fault "sts:error=${code%|*}"
         vars=("${environment[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
         ok "${code%|*} from STS is an error that explains the code" fails 20 ESTS "${code#*|}" --cluster-name demo --region us-west-2 --role-arn "$ROLE"
@@ -255,7 +255,7 @@ for fault in 'skew=3600|RequestExpired (HTTP 400)' 'expired|ExpiredToken (HTTP 4
         ok 'the error without another attempt has no (null)' lacks '(null)'
 done
 for fault in 'redirect|HTTP 307, a redirect, which nodestrap never follows: a server other than STS answers there' 'status=503|an answer that is not from STS (HTTP 503)' \
-             'not-xml|an answer that is not XML of STS' 'error=Throttling|Throttling (HTTP 400)'; do
+             'not-xml|an answer that is not XML from STS' 'error=Throttling|Throttling (HTTP 400)'; do
         mock4 --fault "sts:${fault%|*}"
         vars=("${environment[@]}" AWS_REGION=us-west-2 AWS_MAX_ATTEMPTS=2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
         ok "${fault%|*} until the last attempt is an error that has the last answer" fails 20 ESTS "; the last one: ${fault#*|}. " --cluster-name demo --role-arn "$ROLE"

@@ -98,7 +98,7 @@ mkdir -p "$tmp/right/etc/systemd/network/80-ec2.network.d"; printf '[Link]\nMTUB
 ok "plan succeeds with an MTU drop-in of the default network file" plan right ''
 ok "a warning says that the drop-in of the default network file has no effect" holds "$(warned network-file)" '80-ec2.network.d/99-mtu.conf has no effect' 'spec.instance.network.mtu' '/etc/systemd/network/70-NAME.network.d'
 ok "plan succeeds with the MTU key and a drop-in of the default network file" plan right 'network: {mtu: 8500}'
-ok "with the MTU key, the warning about the drop-in says where the MTU comes from" holds "$(warned network-file)" '80-ec2.network.d/99-mtu.conf has no effect' 'The MTU is that of spec.instance.network.mtu'
+ok "with the MTU key, the warning about the drop-in says where the MTU comes from" holds "$(warned network-file)" '80-ec2.network.d/99-mtu.conf has no effect' 'The MTU comes from spec.instance.network.mtu'
 ok "with the MTU key, the warning about the drop-in does not advise the key" same False "$(of '"Set spec.instance.network.mtu" in str(plan["warnings"])')"
 
 # ---- an image as in awslabs/amazon-eks-ami#2741 ----

@@ -145,7 +145,7 @@ guest() {
         for _ in 1 2 3 4 5 6; do systemctl start limited; done 2>/dev/null
         try "earlier failures do not count against the start limit" 50 'limited.service did not stay up: .*status 1' <<<"start-unit limited.service inputs=1 deadline=60s"
 
-        late never "start-unit fails at its deadline if the unit never reports ready" 51 '^failed .*not done after 25 s; the start job of never-late.service was running, the unit activating \(start\); see journalctl -u never-late.service$'
+        late never "start-unit fails at its deadline if the unit never reports ready" 51 '^failed .*not done after 25 s; the start job of never-late.service was running, and the unit was activating \(start\); see journalctl -u never-late.service$'
         late waits "the error for a start job that waits names the unit that it waits for" 51 'the start job of waits-late.service was waiting for never-first.service'
         holds "nodestrap cancels a start job that has not run by the deadline" bash -c 'for i in {1..600}; do systemctl list-jobs | grep -q waits-late.service || exit 0; sleep 0.1; done; systemctl list-jobs; exit 1'
         systemctl stop never-late never-first
@@ -234,7 +234,7 @@ guest() {
         holds "a failed unit waits for its automatic restart" test "$(systemctl show -P SubState returns)" = auto-restart
         try "stop-unit of a unit that waits for its automatic restart is done" 0 '^done stop-unit:returns.service' <<<"stop-unit returns.service state=make deadline=60s"
         holds "systemd does not restart the unit after stop-unit" grep -qE '^(failed|inactive)$' < <(systemctl show -P ActiveState returns)
-        late stuck "stop-unit fails at its deadline if the unit does not stop" 51 '^failed stop-unit:stuck.service: not done after 25 s; the stop job of stuck.service was running, the unit deactivating \(stop\)'
+        late stuck "stop-unit fails at its deadline if the unit does not stop" 51 '^failed stop-unit:stuck.service: not done after 25 s; the stop job of stuck.service was running, and the unit was deactivating \(stop\)'
         echo >/run/stopping
         try "a plan with stop-unit and start-unit starts a stopped unit" 0 '^unchanged stop-unit:stops.service' '^done start-unit:stops.service' < <(printf '%s\n' \
                 "stop-unit stops.service state=make deadline=60s" "$q after=stop-unit:stops.service")
@@ -304,7 +304,7 @@ guest() {
         holds "a unit with a file in /etc starts after unmask-unit" systemctl start hides
         try "mask-unit masks a unit with a file in /etc again" 0 '^done mask-unit:hides.service' <<<"$q"
         U=/etc/systemd/system.control; mkdir -p $U; unit hides "ExecStart=/bin/sleep inf"; U=/run/systemd/system; systemctl daemon-reload; systemctl start hides; p=$(pid hides)
-        try "mask-unit warns about a unit file that overrides each runtime mask" 0 '^done mask-unit:hides.service' '^warning unit-not-masked: hides.service does not run, but' <<<"$q"
+        try "mask-unit warns about a unit file that overrides each runtime mask" 0 '^done mask-unit:hides.service' '^warning unit-not-masked: hides.service is not running, but' <<<"$q"
         holds "mask-unit stops a unit that it cannot mask" ended "$p"
         try "mask-unit warns again about a unit that it cannot mask" 0 '^unchanged mask-unit:hides.service' '^warning unit-not-masked' <<<"$q"
         rm -r /etc/systemd/system.control; systemctl daemon-reload
@@ -315,7 +315,7 @@ guest() {
         holds "await-unit does not start a unit" test "$(systemctl show -P ActiveState waits)" = inactive
         try "await-unit of a unit whose condition was not met is unchanged" 0 '^unchanged await-unit:cond.service' <<<"$(systemctl start cond; await cond)"
         try "await-unit of a running unit is unchanged" 0 '^unchanged await-unit:good.service' <<<"$(systemctl start good; await good)"
-        late await "await-unit of a unit that is still starting fails at its deadline" 33 "^failed await-unit:$K.service: not done after 25 s; the job of $K.service was running, the unit activating \(start\)"
+        late await "await-unit of a unit that is still starting fails at its deadline" 33 "^failed await-unit:$K.service: not done after 25 s; the job of $K.service was running, and the unit was activating \(start\)"
         late lenient "await-unit with lenient=yes warns at its deadline" 0 "^unchanged await-unit:$K.service" "^warning unit-failed: not done after 25 s; the job of $K.service was running"
         holds "await-unit with lenient=yes leaves the start job alone" bash -c "systemctl list-jobs | grep -q $K"
         { await $K; echo "start-unit good2.service inputs=1 deadline=60s after=await-unit:$K.service"; } >/run/plan

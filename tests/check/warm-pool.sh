@@ -86,7 +86,7 @@ status
 ok 'nodestrap status has the sentence about the warm pool once' eval '[ "$(grep -c "warm pool" "$tmp/out")" = 1 ] && ! grep -E "joined|JOINED" "$tmp/out"'
 ok 'a prepared node leaves no event for the cluster' eval '[ ! -e "$root/run/nodestrap/events" ]'
 "$nodestrap" plan --root "$root" -c imds://user-data >"$tmp/out" 2>&1
-ok 'a plan on a prepared node has the step check-pool' eval 'tr -s " \n" " " <"$tmp/out" | grep -F "check-pool warm-pool Warmed:Stopped keep kubelet down while the warm pool prepares"'
+ok 'a plan on a prepared node has the step check-pool' eval 'tr -s " \n" " " <"$tmp/out" | grep -F "check-pool warm-pool Warmed:Stopped do not start kubelet while in the warm pool"'
 "$nodestrap" plan --instance-type p5.48xlarge -c "file://$tmp/data" >"$tmp/out" 2>&1
 ok 'a plan for an instance type has no step check-pool' eval '! grep check-pool "$tmp/out"'
 with --fault "text=InService@$STATE" && phase --skip config

@@ -122,7 +122,7 @@ delete() { kubectl delete node $NODE >/dev/null; }
 # later NAME CODE MEND: the sender waits, says why once, and sends the notice when it can
 later() {
         local pid; : >sent; ill; fails; find $spool -type f ! -name '*.condition' -delete; timeout 100 "$NODESTRAP" send-events --root root 2>sent & pid=$!
-        until grep -q "condition NodestrapReady is not sent yet ($2)" sent; do kill -0 $pid 2>/dev/null || { cat sent; try "$1: send-events waits" false; return; }; sleep 0.05; done
+        until grep -q "condition NodestrapReady has not been sent yet ($2)" sent; do kill -0 $pid 2>/dev/null || { cat sent; try "$1: send-events waits" false; return; }; sleep 0.05; done
         $3; wait $pid
         try "$1: send-events sends the notice when it can" has False EFACTS
         well; init 2>said; send_condition
@@ -247,7 +247,7 @@ for word in "Forbidden EFORBIDDEN" "Invalid EAPIERROR"; do
         init --skip config 2>said; send_condition
 done
 unhealthy NvidiaXID79Error; find $spool -type f ! -name '*.condition' -delete; front_says status=503; timeout 100 "$NODESTRAP" send-events --root root 2>sent & pid=$!
-until grep -q "is not sent yet (EAPIERROR)" sent; do kill -0 $pid 2>/dev/null || break; sleep 0.05; done
+until grep -q "has not been sent yet (EAPIERROR)" sent; do kill -0 $pid 2>/dev/null || break; sleep 0.05; done
 front_says pass; wait $pid
 try "an API server that answers 503 gets AcceleratedHardwareReady=False later" hardware_is False NvidiaXID79Error
 well; init 2>said; send_condition

@@ -106,7 +106,7 @@ ill
 away() {
         local before; before=$(event NodestrapFailed .count); : >sent
         $3 >/dev/null; run_fails; send & local pid=$! end=$((SECONDS + 60)) rc
-        until grep -q "Event NodestrapFailed is not sent yet ($2)" sent 2>/dev/null; do
+        until grep -q "Event NodestrapFailed has not been sent yet ($2)" sent 2>/dev/null; do
                 kill -0 $pid 2>/dev/null && [ $SECONDS -lt $end ] || { $4; wait $pid; try "$1: the message has $2" cat sent /dev/null/none; return; }
                 sleep 0.05
         done
@@ -129,7 +129,7 @@ own_way() {
         local pid; timeout 100 "$NODESTRAP" send-events --root root 2>sent & pid=$!
         until [ "$(waiting)" -lt 2 ]; do kill -0 $pid || return; sleep 0.05; done
         kill $pid; wait $pid
-        grep -q 'Event NodestrapFailed is not sent yet' sent && grep -q 'Sent to cluster training: NodestrapFailed' sent && rm $spool/*
+        grep -q 'Event NodestrapFailed has not been sent yet' sent && grep -q 'Sent to cluster training: NodestrapFailed' sent && rm $spool/*
 }
 HTTPS_PROXY=http://127.0.0.1:9 run_fails; run_fails
 try "a notice without a proxy goes without one, also behind one whose proxy is away" own_way
@@ -138,7 +138,7 @@ answers() { grep -cE '^[0-9]+ (POST|PATCH)$' "$CLUSTER/log/front"; }
 rounds() {
         local before pid; before=$(answers); : >sent
         run_fails; config_fails; devices_fail; timeout 100 "$NODESTRAP" send-events --root root 2>sent & pid=$!
-        until grep -q 'Event NodestrapFailed is not sent yet (EAPIERROR)' sent; do kill -0 $pid || return; sleep 0.05; done
+        until grep -q 'Event NodestrapFailed has not been sent yet (EAPIERROR)' sent; do kill -0 $pid || return; sleep 0.05; done
         run_fails
         until [ "$(answers)" -ge $((before + 2)) ]; do kill -0 $pid || return; sleep 0.05; done
         kill $pid; wait $pid

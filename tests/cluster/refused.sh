@@ -88,8 +88,8 @@ later() {
         $2 >/dev/null; mark; echo '{"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {"instance": {"sysctl": {"net.ipv4.no_such_setting": "1"}}}}' >/etc/eks/nodeadm.d/50-spec.yaml
         # shellcheck disable=SC2046 # sources are words
         try "$1: a typed init fails" no nodestrap init --skip config $(sources)
-        try "$1: what it has to tell waits" says nodestrap-event "is not sent yet (EAPIERROR): "
-        try "$1: the journal says why" says_whole nodestrap-event "is not sent yet \(EAPIERROR\): ($4)"
+        try "$1: what it has to tell waits" says nodestrap-event "has not been sent yet (EAPIERROR): "
+        try "$1: the journal says why" says_whole nodestrap-event "has not been sent yet \(EAPIERROR\): ($4)"
         $3 >/dev/null
         try "$1: the Node has it when that is over" within 60 has "False ESYSCTL"
         try "$1: and the Event" within 60 is_told

@@ -210,7 +210,7 @@ def check_refusal():
     def apply(*before):     # with its own /run, because the tool reports as init does
         alone = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /run && exec "$@"', 'sh']
         return subprocess.run([*alone, *before, arguments.apply_tool], input='set-sysctl kernel.dmesg_restrict with=7\n', capture_output=True, text=True, env=environment)
-    hint = "lacks a privilege of root: see SystemCallFilter= and CapabilityBoundingSet="
+    hint = "lacks a root privilege: see SystemCallFilter= and CapabilityBoundingSet="
     kept = reports()
     refused = apply('setpriv', '--bounding-set', '-all', '--inh-caps', '-all')
     if 'Read-only' in refused.stderr:

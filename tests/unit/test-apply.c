@@ -818,7 +818,7 @@ TEST(a_disk_that_answers_late_removes_no_more_files) {
         b.plan.actions[0].deadline_usec = 2 * USEC_PER_SEC;
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_STREQ(outcome(&b, 1), "failed");
-        ASSERT_CONTAINS(b.results.items[1].text, "not done after 2 s; removing a file that the plan does not have; dmesg");
+        ASSERT_CONTAINS(b.results.items[1].text, "not done after 2 s; removing a file that the plan does not list; dmesg");
         answer_hung(fd);                /* nothing is there: it goes on */
         umount_hung(&b, "/hung", fd);
         assert_file(&b, "/etc/victim", "v");

@@ -501,12 +501,12 @@ TEST(texts_with_bad_characters_placeholders_or_addresses) {
                 { "kubelet: {flags: [--root-dir=rel]}", "flags[0]: --root-dir must be an absolute path" }, { "kubelet: {flags: ['--root-dir=']}", "--root-dir must be" },
                 { "kubelet: {flags: ['--node-ip=10.0.0.1,10.0.0.2']}", "--node-ip must be one address" }, { "kubelet: {flags: [--cloud-provider=aws]}", "--cloud-provider must be external" },
                 { "kubelet: {flags: ['--reserved-memory=0:memory']}", "--reserved-memory must be like 0:memory=1Gi" }, { "kubelet: {flags: [--housekeeping-interval=x]}", "--housekeeping-interval must be a duration" },
-                { "kubelet: {flags: [--version]}", "flags[0]: makes kubelet print a text" }, { "kubelet: {flags: [--v=2, -h]}", "flags[1]: makes kubelet print" }, { "kubelet: {flags: [--help=false]}", "flags[0]: makes" },
+                { "kubelet: {flags: [--version]}", "flags[0]: makes kubelet print a message" }, { "kubelet: {flags: [--v=2, -h]}", "flags[1]: makes kubelet print" }, { "kubelet: {flags: [--help=false]}", "flags[0]: makes" },
                 { "kubelet: {flags: [--exit-on-lock-contention]}", "flags[0]: --exit-on-lock-contention needs --lock-file" }, { "kubelet: {flags: [--log-text-split-stream]}", "needs the feature gate LoggingAlphaOptions" },
 
                 { "kubelet: {config: {containerRuntimeEndpoint: 'tcp://127.0.0.1:1'}}", "containerRuntimeEndpoint: must be a socket" },
                 { "kubelet: {flags: ['--image-service-endpoint=run/x']}", "flags[0]: must be a socket" }, { "kubelet: {config: {imageServiceEndpoint: /run/x}}", NULL },
-                { "kubelet: {flags: ['--cluster-dns=10.100.0.10,10.100.0.300']}", "flags[0]: --cluster-dns contains a text that is not an address: kubelet ignores it, and pods cannot resolve names" },
+                { "kubelet: {flags: ['--cluster-dns=10.100.0.10,10.100.0.300']}", "flags[0]: --cluster-dns contains an item that is not an address: kubelet ignores it, and pods cannot resolve names" },
                 { "kubelet: {config: {clusterDomain: '{{ domain }}'}}", "a, line 5: spec.kubelet.config.clusterDomain: contains an unfilled placeholder" },
                 { "kubelet: {config: {clusterDNS: ['${DNS}'], tlsCipherSuites: ['${A}']}}", "spec.kubelet.config.clusterDNS[0]: contains an unfilled placeholder" },
                 { "kubelet: {config: {containerLogMaxSize: '${SIZE}'}}", "spec.kubelet.config.containerLogMaxSize: contains an unfilled placeholder" },
@@ -599,7 +599,7 @@ TEST(volumes_that_contradict) {
         expect_error(VOLUMES("{device: sdb, mountTargets: [/a, /a]}"), "volumes[0].mountTargets[1]: /a is also a target of");
         expect_error(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /a/b}"), "volumes[1].mountTarget: /a/b and /a, a target of spec.instance.storage.volumes[0], overlap, so one would hide");
         expect_error(VOLUMES("{device: sdb, mountTarget: /a/b}, {device: sdc, mountTargets: [/a]}"), "volumes[1].mountTargets[0]: /a and /a/b");
-        expect_error(VOLUMES("{device: sdb, mountTargets: [/a-b/c, /a/b-c]}"), "would be the same folder a-b-c of the volume");
+        expect_error(VOLUMES("{device: sdb, mountTargets: [/a-b/c, /a/b-c]}"), "would share the directory a-b-c of the volume");
         expect_error(VOLUMES("{device: sdb, mountTarget: data}"), "\"data\" is not an absolute path");
         expect_error(VOLUMES("{device: sdb, mountTarget: //.}"), "is the root directory");
         expect_error(VOLUMES("{device: sdb, mountTarget: /var/lib/}"), "\"/var/lib/\" is in use by the whole system");
@@ -615,7 +615,7 @@ TEST(volumes_that_contradict) {
 TEST(thousands_of_targets_are_compared_with_each_other) {
         static const struct { const char *last, *said; } cases[] = {
                 { "/d/9000/x", NULL }, { "/d/17/x", "mountTargets[9000]: /d/17/x is also a target of" }, { "/d/17/x/y", "mountTargets[9000]: /d/17/x/y and /d/17/x, a target of" },
-                { "/d", "mountTargets[9000]: /d and /d/0/x, a target of" }, { "/d/17-x", "mountTargets[9000]: /d/17-x and /d/17/x would be the same folder d-17-x of the volume" },
+                { "/d", "mountTargets[9000]: /d and /d/0/x, a target of" }, { "/d/17-x", "mountTargets[9000]: /d/17-x and /d/17/x would share the directory d-17-x of the volume" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(text_done) Text t = {};
@@ -713,7 +713,7 @@ TEST(toml_that_containerd_refuses) {
                      "a, line 10: spec.containerd.config.plugins.io.containerd.cri.v1.images.max_concurrent_downloads: must be a whole number, without quotes; otherwise containerd exits, or does not serve CRI");
         expect_error("  containerd:\n    config: |\n      imports = [\n      ]\n      disabled_plugins = ['io.containerd.grpc.v1.cri']\n", "a, line 9: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
         expect_error("  containerd: {config: \"imports = 'x'\"}\n", "a, line 5: spec.containerd.config.imports: must be a list of strings");
-        expect_error("  containerd: {config: \"version = 1\"}\n", "spec.containerd.config.version: is a schema with other names of plugins");
+        expect_error("  containerd: {config: \"version = 1\"}\n", "spec.containerd.config.version: is a schema with other plugin names");
         expect_error("  containerd: {config: \"plugins.'io.containerd.grpc.v1.cri'.containerd.default_runtime_name = 'kata'\"}\n", "default_runtime_name: is not a runtime");
         expect_error("  containerd: {baseRuntimeSpec: {process: {rlimits: [{type: RLIMIT_CPU, hard: '5'}]}}}\n", "a, line 5: spec.containerd.baseRuntimeSpec.process.rlimits[0].hard: must be a whole number");
         /* with an unknown version, and of settings that nodestrap adds */
@@ -919,7 +919,7 @@ TEST(certificate_authorities_that_are_cut) {
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1Q=",
                        0, "spec.cluster.certificateAuthority: no-certificate: contains a certificate without its END line, but kubelet needs a complete one to start");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K",
-                       0, "no-certificate: contains a certificate of a wrong length");
+                       0, "no-certificate: contains a certificate of the wrong length");
 }
 
 #define ENVIRONMENT(text) "  instance: {environment: {" text "}}\n"
@@ -982,7 +982,7 @@ TEST(settings_that_kubelet_refuses) {
                 { "imageGCHighThresholdPercent: 80", "spec.kubelet.config.imageGCHighThresholdPercent: imageGCLow" },
                 { "{serializeImagePulls: true, maxParallelImagePulls: 5}", "a, line 7: spec.kubelet.config.maxParallelImagePulls: must be 1 if serializeImagePulls is true; otherwise" },
                 { "{shutdownGracePeriod: 59s, shutdownGracePeriodCriticalPods: 1m}", "shutdownGracePeriodCriticalPods: must not be longer" },
-                { "enforceNodeAllocatable: [pods, none]", "enforceNodeAllocatable: must not list another value" }, { "cgroupsPerQOS: false", "cgroupsPerQOS: must be true unless" },
+                { "enforceNodeAllocatable: [pods, none]", "enforceNodeAllocatable: must not list other values" }, { "cgroupsPerQOS: false", "cgroupsPerQOS: must be true unless" },
                 { "logging: {format: xml}", "logging.format: is not one of text, json" }, { "authorization: {mode: RBAC}", "authorization.mode: is not one of" },
                 { "kind: KubeletConfig", "spec.kubelet.config.kind: is not one of KubeletConfiguration" }, { "apiVersion: kubelet.config.k8s.io/v1", "apiVersion: is not one of kubelet.config.k8s.io/v1beta1" },
         };

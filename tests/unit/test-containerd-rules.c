@@ -136,11 +136,11 @@ TEST(settings_that_containerd_accepts_or_refuses) {
                 BAD("1.7.24", "[proxy_plugins.x]\ntype = 'sandbox'", "proxy_plugins.x.type", "containerd 1"), GOOD("2.1.9", "[proxy_plugins.x]\ntype = 'sandbox'"),
                 BAD("2.1.9", "[proxy_plugins.overlayfs]\ntype = 'snapshot'", "proxy_plugins.overlayfs", "of a plugin of containerd"), GOOD("2.1.9", "[proxy_plugins.overlayfs]\ntype = 'diff'"),
                 BAD("2.1.9", "disabled_plugins = ['io.containerd.grpc.v1.cri']", "disabled_plugins[0]", "CRI needs"), BAD("2.1.9", "disabled_plugins = ['io.containerd.transfer.v1.local']", "disabled_plugins[0]", "CRI needs"),
-                GOOD("1.7.24", "disabled_plugins = ['io.containerd.transfer.v1.local', 'io.containerd.snapshotter.v1.aufs']"), BAD("2.1.9", "disabled_plugins = ['cri']", "disabled_plugins[0]", "whole name"),
-                BAD("1.7.24", "disabled_plugins = ['a.b']", "disabled_plugins[0]", "whole name"), GOOD("2.1.9", "disabled_plugins = ['a.b']"),
+                GOOD("1.7.24", "disabled_plugins = ['io.containerd.transfer.v1.local', 'io.containerd.snapshotter.v1.aufs']"), BAD("2.1.9", "disabled_plugins = ['cri']", "disabled_plugins[0]", "full name"),
+                BAD("1.7.24", "disabled_plugins = ['a.b']", "disabled_plugins[0]", "full name"), GOOD("2.1.9", "disabled_plugins = ['a.b']"),
                 BAD("2.1.9", "required_plugins = ['io.containerd.grpc.v1.nri']", "required_plugins[0]", "does not have"), GOOD("2.1.9", "required_plugins = ['io.containerd.grpc.v1.cri']"),
                 BAD("1.7.24", "required_plugins = ['io.containerd.cri.v1.images']", "required_plugins[0]", "does not have"),
-                BAD("1.7.24", "[plugins.nope]\na = 1", "plugins.nope", "whole name"), GOOD("2.1.9", "[plugins.nope]\na = 1"),
+                BAD("1.7.24", "[plugins.nope]\na = 1", "plugins.nope", "full name"), GOOD("2.1.9", "[plugins.nope]\na = 1"),
                 BAD("2.1.9", "[proxy_plugins.x]\ntype = 'x'", "proxy_plugins.x.type", "snapshot, content"), BAD("2.1.9", "[proxy_plugins.x]\naddress = '/x'", "proxy_plugins.x", "no type"),
                 BAD("2.1.9", "[proxy_plugins.x]\ntype = 'content'", "proxy_plugins.x.type", "second content store"), GOOD("1.7.24", "[proxy_plugins.x]\ntype = 'content'"),
                 /* sockets and paths */
@@ -159,7 +159,7 @@ TEST(settings_that_containerd_accepts_or_refuses) {
                 GOOD("2.5.0", "version = 5"), GOOD("2.5.0", "required_plugins = ['io.containerd.new.v1.x']"), GOOD("2.5.0", "[" R3 "]\nenable_cdi = 'x'"), GOOD("2.5.0", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']"),
                 BAD("2.1.9", "version = 1", "version", "schema 2 or 3"), BAD("2.1.9", "version = 4", "version", "does not know"), GOOD("2.4.2", "version = 4"), BAD("2.4.2", "version = 5", "version", "does not know"),
                 /* the runtime spec */
-                BAD_SPEC("{'linux':{'resources':{'pids':{'limit':9223372036854775808.0}}}}", "linux.resources.pids.limit", "one of 64 bits"), GOOD_SPEC("{'linux':{'resources':{'pids':{'limit':9223372036854775807}}}}"),
+                BAD_SPEC("{'linux':{'resources':{'pids':{'limit':9223372036854775808.0}}}}", "linux.resources.pids.limit", "a 64-bit number"), GOOD_SPEC("{'linux':{'resources':{'pids':{'limit':9223372036854775807}}}}"),
                 BAD_SPEC("{'windows':'x'}", "windows", "must be a table"), BAD_SPEC("{'vm':5}", "vm", "must be a table"), BAD_SPEC("{'solaris':5}", "solaris", "must be a table"), GOOD_SPEC("{'vm':{},'windows':{'layerFolders':['/a']},'solaris':{}}"),
                 BAD_SPEC("{'process':{'rlimits':[{'type':'RLIMIT_NOFILE','hard':'65536','soft':1}]}}", "process.rlimits[0].hard", "must be a whole number"),
                 BAD_SPEC("{'process':{'rlimits':[{'type':'RLIMIT_NOFILE','hard':-1,'soft':-1}]}}", "process.rlimits[0].hard", "from 0 to 18446744073709551615"),
@@ -175,7 +175,7 @@ TEST(settings_that_containerd_accepts_or_refuses) {
 
 TEST(settings_that_a_version_ignores) {
         static const Case cases[] = {
-                BAD("2.0.7", "[" R3 ".cni]\nbin_dirs = ['/a']", RUNTIME "cni.bin_dirs", "new in 2.1"), BAD("2.4.2", "[" R3 ".cni]\nbin_dir = '/a'", RUNTIME "cni.bin_dir", "gone since 2.4"),
+                BAD("2.0.7", "[" R3 ".cni]\nbin_dirs = ['/a']", RUNTIME "cni.bin_dirs", "new in 2.1"), BAD("2.4.2", "[" R3 ".cni]\nbin_dir = '/a'", RUNTIME "cni.bin_dir", "removed in 2.4"),
                 BAD("1.7.24", "[" P2 ".containerd.runtimes.runc]\nsandboxer = 'x'", CRI "containerd.runtimes.runc.sandboxer", "new in 2.0"),
                 BAD("1.7.24", "State = '/a'", "State", "ignores it: it reads state"), GOOD("1.7.24", "[" P2 ".containerd.runtimes.x]\nruntime_type = 'y'\noptions = {A = 1}"),
                 /* an unknown version: a rule of some versions is a warning */
@@ -183,7 +183,7 @@ TEST(settings_that_a_version_ignores) {
                 BAD("2.5.0", "required_plugins = ['io.containerd.new.v1.x']", "required_plugins[0]", "does not have"),
                 GOOD("2.1.9", "[" I3 "]\nmax_concurrent_downloads = 3"),
                 BAD("2.1.9", "[" R3 "]\ncdi_spec_dirs = ['/etc/cdi']", RUNTIME "cdi_spec_dirs", "lacks /var/run/cdi"), GOOD("2.1.9", "[" R3 "]\ncdi_spec_dirs = ['/etc/cdi', '/run/cdi']"),
-                BAD("1.7.24", "[" P2 "]\ncdi_spec_dirs = []", CRI "cdi_spec_dirs", "otherwise containers get no GPU by CDI"),
+                BAD("1.7.24", "[" P2 "]\ncdi_spec_dirs = []", CRI "cdi_spec_dirs", "otherwise containers get no GPU through CDI"),
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 const Case *c = &cases[i];

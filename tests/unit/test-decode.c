@@ -69,7 +69,7 @@ TEST(n1_user_data_without_documents) {
 }
 
 TEST(n1_foreign_kinds) {
-        ASSERT_NOTHING("#!/bin/sh\ncat >x <<EOF\n" CONFIG "EOF\n", "foreign-data: by its first line this is a script");
+        ASSERT_NOTHING("#!/bin/sh\ncat >x <<EOF\n" CONFIG "EOF\n", "foreign-data: the first line marks this as a script");
         ASSERT_NOTHING("\n#!/bin/sh\n" CONFIG, "a script");
         ASSERT_NOTHING("#cloud-config\nruncmd: [ls]\n", "a cloud-config");
         ASSERT_NOTHING("#cloud-config\nwrite_files:\n- content: |\n    " CONFIG, "a cloud-config");

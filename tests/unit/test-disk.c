@@ -136,9 +136,9 @@ TEST(the_array_runs_on_exactly_the_disks_of_the_step) {
         char *device = NULL;
         b.action.storage.array = true;
         put(&b, "/sys/block/md127/md/array_state", "inactive\n");
-        ASSERT_FAILS(step_device(&b.work, &device), CAUSE_ARRAY, "the array md127 of nvme1n1 (AWS1), nvme2n1 (AWS2) does not run");
+        ASSERT_FAILS(step_device(&b.work, &device), CAUSE_ARRAY, "the array md127 of nvme1n1 (AWS1), nvme2n1 (AWS2) is not running");
         put(&b, "/sys/block/md127/md/array_state", "clear\n");
-        ASSERT_FAILS(step_device(&b.work, &device), CAUSE_ARRAY, "does not run");
+        ASSERT_FAILS(step_device(&b.work, &device), CAUSE_ARRAY, "is not running");
         put(&b, "/sys/block/md127/md/array_state", "read-auto\n");
         hold(&b, "nvme0n1", "md127");
         ASSERT_FAILS(step_device(&b.work, &device), CAUSE_ARRAY, "the array md127 has the disks nvme0n1, nvme1n1, nvme2n1 but needs nvme1n1 (AWS1), nvme2n1 (AWS2)");

@@ -78,7 +78,7 @@ TEST(doubles) {
 
 TEST(arithmetic_errors) {
         static const char range[] = "the result does not fit into 64 bits";
-        static const char range_u[] = "the result does not fit into 64 bits without a sign";
+        static const char range_u[] = "the result does not fit into an unsigned 64-bit number";
         static const struct { const char *text; unsigned column; const char *why; } cases[] = {
                 { "highest + 1", 9, range }, { "lowest - 1", 8, range }, { "highest * 2", 9, range },
                 { "lowest / -1", 8, range }, { "lowest % -1", 8, range },
@@ -117,9 +117,9 @@ TEST(types_do_not_mix) {
                 { "int()", "column 1: int() does not take 0 arguments" },
                 { "int(1, 2)", "column 1: no such overload: int(int, int)" },
                 { "size(1, 2, 3)", "column 1: size() does not take 3 arguments" },
-                { "1 ? 2 : 3", "column 1: a condition must be a bool, this is of type int" },
-                { "true && 1 ? 2 : 3", "column 9: a condition must be a bool, this is of type int" },
-                { "dyn(1) ? 2 : 3", "column 1: a condition must be a bool, this is of type int" },
+                { "1 ? 2 : 3", "column 1: a condition must be a bool, not int" },
+                { "true && 1 ? 2 : 3", "column 9: a condition must be a bool, not int" },
+                { "dyn(1) ? 2 : 3", "column 1: a condition must be a bool, not int" },
                 { "true ? 1 : 2.0", "column 6: both sides of the : must have the same type, not int and double" },
                 { "dyn(1) + dyn(1.0)", "column 8: no such overload: int + double" },
                 /* found though never evaluated */
@@ -174,13 +174,13 @@ TEST(logic) {
                 { "true ? 1 : 1 / 0", 1 }, { "false ? 1 / 0 : 2", 2 },
         };
         check_all(cases, ARRAY_SIZE(cases));
-        check_refused("true ? false ? 1 : 2 : 3", "column 14: : should stand here");    /* the grammar of CEL wants brackets */
+        check_refused("true ? false ? 1 : 2 : 3", "column 14: : is expected here");    /* the grammar of CEL wants brackets */
         check("true ? (false ? 1 : 2) : 3", 2);
         check_refused("1 / 0 == 1 && true ? 1 : 0", "column 3: division by zero");
         check_refused("true && 1 % 0 == 1 ? 1 : 0", "column 11: division by zero");
         check_refused("1 / 0 == 1 || lowest - 1 == 0 ? 1 : 0", "column 3: division by zero");
         check_refused("1 / 0 == 1 ? 1 : 0", "column 3: division by zero");
-        check_refused("dyn(1) && true ? 1 : 0", "column 1: a condition must be a bool, this is of type int");
+        check_refused("dyn(1) && true ? 1 : 0", "column 1: a condition must be a bool, not int");
 }
 
 TEST(strings_and_lists) {
@@ -259,17 +259,17 @@ TEST(results_become_integers) {
 TEST(syntax_errors) {
         static const char *const known = "default_enis, ips_per_eni, max_pods, vcpus, physical_memory_mib, lowest, highest";
         static const struct { const char *text, *why; } cases[] = {
-                { "", "column 1: a value should stand here, where the expression ends" },
-                { "  ", "column 3: a value should stand here, where the expression ends" },
-                { "1 +", "column 4: a value should stand here, where the expression ends" },
-                { "* 2", "column 1: a value should stand here" },
-                { "(1", "column 3: ) should stand here, where the expression ends" },
-                { "1)", "column 2: the expression should end here, or an operator should stand here" },
-                { "1 2", "column 3: the expression should end here, or an operator should stand here" },
-                { "true ? 1", "column 9: : should stand here, where the expression ends" },
-                { "[1 2]", "column 4: ] should stand here" },
-                { "int(1,)", "column 7: a value should stand here" }, { "!-x", "column 2: a value should stand here" },
-                { "-!true", "column 2: a value should stand here" },
+                { "", "column 1: a value is expected here, where the expression ends" },
+                { "  ", "column 3: a value is expected here, where the expression ends" },
+                { "1 +", "column 4: a value is expected here, where the expression ends" },
+                { "* 2", "column 1: a value is expected here" },
+                { "(1", "column 3: ) is expected here, where the expression ends" },
+                { "1)", "column 2: the expression should end here, or an operator should follow" },
+                { "1 2", "column 3: the expression should end here, or an operator should follow" },
+                { "true ? 1", "column 9: : is expected here, where the expression ends" },
+                { "[1 2]", "column 4: ] is expected here" },
+                { "int(1,)", "column 7: a value is expected here" }, { "!-x", "column 2: a value is expected here" },
+                { "-!true", "column 2: a value is expected here" },
                 { "1 = 2", "column 3: a character that means nothing here" },
                 { "1 & 2", "column 3: a character that means nothing here" },
                 { "\\", "column 1: a character that means nothing here" },
@@ -282,15 +282,15 @@ TEST(syntax_errors) {
                 { "'\\q'", "column 1: an unknown escape in a string" },
                 { "'\\x4'", "column 1: an escape with too few digits in a string" },
                 { "'\\u12'", "column 1: an escape with too few digits in a string" },
-                { "'\\ud800'", "column 1: an escape in a string that is not a character" },
-                { "'\\U00110000'", "column 1: an escape in a string that is not a character" },
-                { "'\\400'", "column 1: an escape in a string that is not a character" },
+                { "'\\ud800'", "column 1: a string escape that is not a character" },
+                { "'\\U00110000'", "column 1: a string escape that is not a character" },
+                { "'\\400'", "column 1: a string escape that is not a character" },
                 { "'\\08'", "column 1: an escape with too few digits in a string" },
                 { "b'x'", "column 1: bytes are not supported here" }, { "rb'x'", "column 1: bytes are not supported here" },
                 { "{1: 2}", "column 1: maps are not supported here" },
                 { "vcpus{}", "column 6: messages are not supported here" },
                 { "vcpus.x", "column 7: no value here has fields" },
-                { "vcpus.1", "column 6: the expression should end here, or an operator should stand here" },
+                { "vcpus.1", "column 6: the expression should end here, or an operator should follow" },
                 { "vcpus.(1)", "column 7: a name must follow the dot" },
                 { "12abc", "column 1: letters right after a number" }, { "0x", "column 1: letters right after a number" },
                 { "1.5u", "column 1: letters right after a number" },
@@ -300,13 +300,13 @@ TEST(syntax_errors) {
                 { "18446744073709551616u", "column 1: an integer that does not fit into 64 bits" },
                 { "0x10000000000000000", "column 1: an integer that does not fit into 64 bits" },
                 { "1e400", "column 1: a number that is too large for a double" },
-                { "for + 1", "column 1: a word that CEL reserves" }, { "in", "column 1: a value should stand here" },
-                { "min(1, 2)", "column 1: no function of this name: there are int, uint, double, string, bool, dyn, type and size" },
-                { "[1].map(x, x)", "column 5: no method of this name: there are size, startsWith, endsWith and contains" },
-                { "contains('a')", "column 1: no function of this name: there are int, uint, double, string, bool, dyn, type and size" },
-                { "1.int()", "column 3: no method of this name: there are size, startsWith, endsWith and contains" },
+                { "for + 1", "column 1: a word that CEL reserves" }, { "in", "column 1: a value is expected here" },
+                { "min(1, 2)", "column 1: no such function: choose from int, uint, double, string, bool, dyn, type and size" },
+                { "[1].map(x, x)", "column 5: no such method: choose from size, startsWith, endsWith and contains" },
+                { "contains('a')", "column 1: no such function: choose from int, uint, double, string, bool, dyn, type and size" },
+                { "1.int()", "column 3: no such method: choose from size, startsWith, endsWith and contains" },
                 { "'\xff'", "column 2: not UTF-8" }, { "false && secret ? 1 : 2", NULL },
-                { ".", "column 2: a value should stand here, where the expression ends" },
+                { ".", "column 2: a value is expected here, where the expression ends" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _free_ char *unknown = xasprintf("column 10: no such variable; the variables are %s", known);

@@ -66,7 +66,7 @@ TEST(rules_judge_settings_by_version) {
                 GOOD("1.34.0", "{'shutdownGracePeriodByPodPriority':[{'priority':0,'shutdownGracePeriodSeconds':10}]}"),
                 BAD("1.34.0", "{'shutdownGracePeriodByPodPriority':[{'priority':'high'}]}", "shutdownGracePeriodByPodPriority[0].priority", "whole number"),
                 /* reserved resources */
-                BAD("1.33.4", "{'enforceNodeAllocatable':['pods','none']}", "enforceNodeAllocatable", "beside none"), BAD("1.31.4", "{'enforceNodeAllocatable':['pods','pods']}", "enforceNodeAllocatable", "twice"),
+                BAD("1.33.4", "{'enforceNodeAllocatable':['pods','none']}", "enforceNodeAllocatable", "with none"), BAD("1.31.4", "{'enforceNodeAllocatable':['pods','pods']}", "enforceNodeAllocatable", "twice"),
                 GOOD("1.30.4", "{'enforceNodeAllocatable':['pods','pods']}"), BAD("1.31.4", "{'enforceNodeAllocatable':['pods','kube-reserved-compressible']}", "enforceNodeAllocatable", "from 1.32 on"),
                 BAD("1.33.4", "{'enforceNodeAllocatable':['kube-reserved','kube-reserved-compressible']}", "enforceNodeAllocatable", "-compressible"), GOOD("1.33.4", "{'enforceNodeAllocatable':['pods','kube-reserved-compressible']}"),
                 BAD("1.33.4", "{'enforceNodeAllocatable':['pods','system-reserved']}", "enforceNodeAllocatable", "systemReserved is not set"), GOOD("1.33.4", "{'enforceNodeAllocatable':['pods','system-reserved'],'systemReserved':{'cpu':'1'}}"),
@@ -97,7 +97,7 @@ TEST(rules_judge_settings_by_version) {
                 BAD("1.33.4", "{'cpuManagerPolicy':'static','cpuManagerPolicyOptions':{'align-by-socket':'true'}}", "cpuManagerPolicyOptions", "CPUManagerPolicyAlphaOptions"), BAD("1.33.4", "{'cpuManagerPolicy':'static','cpuManagerPolicyOptions':{'pin':'true'}}", "cpuManagerPolicyOptions", "does not know"),
                 BAD("1.31.4", "{'cpuManagerPolicy':'static','cpuManagerPolicyOptions':{'strict-cpu-reservation':'true'}}", "cpuManagerPolicyOptions", "from 1.32 on"), BAD("1.33.4", "{'cpuManagerPolicy':'static','cpuManagerPolicyOptions':{'full-pcpus-only':'yes'}}", "cpuManagerPolicyOptions", "\"true\""),
                 BAD("1.33.4", "{'cpuManagerPolicy':'static','featureGates':{'CPUManagerPolicyAlphaOptions':true},'cpuManagerPolicyOptions':{'full-pcpus-only':'true','distribute-cpus-across-cores':'true'}}", "cpuManagerPolicyOptions", "cannot be used together"),
-                BAD("1.33.4", "{'topologyManagerPolicy':'restricted','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'4'}}", "topologyManagerPolicyOptions", "from 8 on"), GOOD("1.33.4", "{'topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'4'}}"),
+                BAD("1.33.4", "{'topologyManagerPolicy':'restricted','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'4'}}", "topologyManagerPolicyOptions", "of at least 8"), GOOD("1.33.4", "{'topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'4'}}"),
                 BAD("1.30.4", "{'topologyManagerPolicy':'restricted','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'16'}}", "topologyManagerPolicyOptions", "from 1.31 on"), GOOD("1.33.4", "{'topologyManagerPolicy':'restricted','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'16'}}"),
                 BAD("1.33.4", "{'featureGates':{'TopologyManagerPolicyBetaOptions':false},'topologyManagerPolicy':'restricted','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'16'}}", "topologyManagerPolicyOptions", "TopologyManagerPolicyBetaOptions"),
                 /* the rest */

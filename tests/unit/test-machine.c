@@ -45,7 +45,7 @@ TEST(every_efa_device_has_its_driver) {
 
 TEST(an_efa_device_without_its_driver_fails_or_warns) {
         EFA(b, 0);
-        assert_fails(&b, efa_work, CAUSE_EFA, "1 of 2 EFA devices have the driver efa; these do not: 0000:10:1d.0 (no driver)");
+        assert_fails(&b, efa_work, CAUSE_EFA, "1 of 2 EFA devices have the efa driver; these do not: 0000:10:1d.0 (no driver)");
         box_link(&b, "/sys/bus/pci/devices/0000:10:1d.0/driver", "../../../bus/pci/drivers/vfio-pci");
         assert_fails(&b, efa_work, CAUSE_EFA, "0000:10:1d.0 (vfio-pci)");
         b.action.lenient = true;
@@ -132,7 +132,7 @@ TEST(missing_neuron_devices_are_a_failure) {
         ASSERT_OK(root_make_dirs(b.root, "/sys/bus/pci/devices/0000:11:00.0", 0755));
         box_link(&b, "/sys/bus/pci/devices/0000:10:00.0/driver", "../../../bus/pci/drivers/neuron-driver");
         b.work.deadline_usec = now_usec() + 50 * USEC_PER_MSEC;
-        assert_fails(&b, devices_work, CAUSE_NEURON, "1 of 2 " NEURON "* exist; no driver has 0000:11:00.0; ");
+        assert_fails(&b, devices_work, CAUSE_NEURON, "1 of 2 " NEURON "* exist; no driver is bound to 0000:11:00.0; ");
         put(&b, NEURON "12", "");
         assert_works(&b, devices_work, 0);
 }

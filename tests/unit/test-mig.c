@@ -138,9 +138,9 @@ TEST(a_gpu_that_cannot_be_divided_is_a_failure) {
         want(&m, 0, "");
         ASSERT_EQ(partition_work(&m.work), 0);
         strv_add(&m.action.device.layouts[0].profiles, "1g.10gb");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 0 (0000:10:00.0) cannot be divided");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 0 (0000:10:00.0) cannot be partitioned");
         m.action.device.layouts[0].gpu = 4;
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "spec.accelerator.nvidia.mig names GPU 4, but there are only 1, counted from 0");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "spec.accelerator.nvidia.mig names GPU 4, but there are only 1, numbered from 0");
         machine_says(&m, "gpus 1\nerror nvmlInit 9\n");
         ASSERT_FAILS(partition_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver Not Loaded (9)");
 }

@@ -129,7 +129,7 @@ TEST(a_driver_is_not_reloaded_if_kubelet_may_run) {
         put(&b, KUBELET_TURN, "");
         assert_works(&b, module_work, 0);
         ran(&b, "");
-        assert_warns(&b, "driver-options", "which cannot be loaded again: kubelet may run already; reboot once");
+        assert_warns(&b, "driver-options", "which cannot be loaded again: kubelet may already be running; reboot once");
         ASSERT_OK(root_remove(b.root, KUBELET_TURN));
         note(&b, "systemctl", "printf 'Id=kubelet.service\nActiveState=activating\n'");
         assert_works(&b, module_work, 0);       /* started by nodeadm, or by hand */

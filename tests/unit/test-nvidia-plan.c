@@ -823,7 +823,7 @@ TEST(mig_is_refused_or_ignored_where_it_cannot_work) {
         box_model(&b, "p4d.24xlarge");
         const unsigned eight = 8;
         want(&b, &w, &eight, 1, (const char *const[]){ "1g.5gb", "1", NULL });
-        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "names GPU 8, but this machine has 8, counted from 0");
+        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "names GPU 8, but this machine has only 8, numbered from 0");
         box_model(&b, "m5.large");
         sample_plan(&b.s);
         ASSERT_TRUE(sample_warned(&b.s, "no-effect") && !has(&b, "partition-gpus:mig"));

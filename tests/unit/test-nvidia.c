@@ -136,7 +136,7 @@ TEST(an_imex_that_stays_down_is_a_failure_that_names_peers) {
         imex_program(&b, "WAITING_FOR_PEERS\n", "{\"nodes\": {\"0\": {\"status\": \"READY\", \"host\": \"10.0.0.1\"}, \"1\": {\"status\": \"UNAVAILABLE\", \"host\": \"10.0.0.2\"}, "
                                                 "\"2\": {\"host\": \"10.0.0.3\"}}, \"status\": \"DOWN\"}");
         b.work.deadline_usec = now_usec();
-        assert_fails(&b, imex_work, CAUSE_IMEX, "its last answer was \"WAITING_FOR_PEERS\"; not ready by `nvidia-imex-ctl -N`: 10.0.0.2 (UNAVAILABLE), 10.0.0.3 (no status). Every node");
+        assert_fails(&b, imex_work, CAUSE_IMEX, "its last answer was \"WAITING_FOR_PEERS\"; not ready per `nvidia-imex-ctl -N`: 10.0.0.2 (UNAVAILABLE), 10.0.0.3 (no status). Every node");
 }
 
 TEST(an_imex_that_never_answers_is_a_failure) {

@@ -152,9 +152,9 @@ TEST(settings_that_stop_kubelet_are_failing_warnings) {
                 { "{'systemReserved':{'cpu':1}}", "kubelet-setting", "put it in quotes" },
                 { "{'evictionHard':{'memory.available':'101%'}}", "kubelet-setting", "memory.available must be from 0% to 100%" },
                 { "{'evictionHard':{'nodefs.available':'0'}}", "kubelet-setting", "nodefs.available must be above 0" },
-                { "{'systemReserved':{'memory':'40Gi'}}", "reserved-too-much", "of memory it reserves" },
+                { "{'systemReserved':{'memory':'40Gi'}}", "reserved-too-much", "the memory reservation" },
                 { "{'systemReserved':{'cpu':'8'}}", "reserved-too-much", "the machine has 8" },
-                { "{'kubeReserved':{'ephemeral-storage':'80Gi'}}", "reserved-too-much", "of ephemeral-storage" },
+                { "{'kubeReserved':{'ephemeral-storage':'80Gi'}}", "reserved-too-much", "the ephemeral-storage reservation" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = machine("1.33.4");

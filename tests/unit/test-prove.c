@@ -301,7 +301,7 @@ TEST(error_counters_that_grow_are_a_failure) {
         ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "GPU 1 (0000:20:00.0): its NVLinks recovered from errors 18 times");
         machine_says(&m, "gpus 2\nrows 1 pending\n");
         step(&m, "cp $LINES prove; echo 'rows 1 failed' >>$FAKE_NVML");
-        ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "GPU 1 (0000:20:00.0): a memory row broke during the test");
+        ASSERT_FAILS(prove_work(&m.work), CAUSE_HEALTH, "GPU 1 (0000:20:00.0): a memory row failed during the test");
         machine_says(&m, "gpus 2\nrows 1 failed\necc 1 3\n");
         step(&m, "cp $LINES prove");
         machine_clear(&m);

@@ -358,12 +358,12 @@ TEST(a_file_in_place_of_the_key_directory_is_an_error) {
 TEST(a_dead_link_in_the_path_of_the_keys_is_an_error) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         ASSERT_OK(root_link(f.root, TRUSTED_DIR, "/nowhere"));
-        ASSERT_DISTRUSTED(&f, TRUSTED_DIR " is a dead symbolic link");
+        ASSERT_DISTRUSTED(&f, TRUSTED_DIR " is a dangling symbolic link");
         ASSERT_OK(root_remove(f.root, TRUSTED_DIR));
         ASSERT_OK(trust_load(f.root, &f.trust, &f.diag));
         ASSERT_OK(root_remove_dir(f.root, "/etc/nodestrap"));
         ASSERT_OK(root_link(f.root, "/etc/nodestrap", "/mnt/conf"));
-        ASSERT_DISTRUSTED(&f, "/etc/nodestrap is a dead symbolic link");
+        ASSERT_DISTRUSTED(&f, "/etc/nodestrap is a dangling symbolic link");
         ASSERT_OK(root_make_dirs(f.root, "/mnt/conf", 0755));
         ASSERT_OK(trust_load(f.root, &f.trust, &f.diag));       /* it leads to a directory without a key */
         ASSERT_TRUE(!f.trust);

@@ -58,19 +58,19 @@ TEST(cpu_state_is_removed_if_kubelet_would_refuse_it) {
                 { STATIC("0-3", 0), { "cpuManagerPolicy=static" }, NULL },
                 { STATIC("0-3", 611748605), { "cpuManagerPolicy=static" }, "its checksum is wrong" },
                 { STATIC("", 3083571066), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, NULL },
-                { STATIC("0-7", 14413152), { "cpuManagerPolicy=static" }, "other CPUs than this machine has" },
-                { STATIC("1-3", 1277645473), { "cpuManagerPolicy=static" }, "other CPUs than this machine has" },
-                { STATIC("1-3", 1277645473), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "it reserves other CPUs" },
+                { STATIC("0-7", 14413152), { "cpuManagerPolicy=static" }, "does not match the CPUs of this machine" },
+                { STATIC("1-3", 1277645473), { "cpuManagerPolicy=static" }, "does not match the CPUs of this machine" },
+                { STATIC("1-3", 1277645473), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "it contradicts reservedSystemCPUs" },
                 { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0-1", "strict-cpu-reservation=true" }, NULL },
-                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0", "strict-cpu-reservation=true" }, "other CPUs than this machine has" },
-                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0-2", "strict-cpu-reservation=true" }, "it reserves other CPUs" },
-                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "strict-cpu-reservation=true" }, "kubelet chooses reserved CPUs by number" },
+                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0", "strict-cpu-reservation=true" }, "does not match the CPUs of this machine" },
+                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0-2", "strict-cpu-reservation=true" }, "it contradicts reservedSystemCPUs" },
+                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "strict-cpu-reservation=true" }, "kubelet itself picks the reserved CPUs" },
                 { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, NULL },
-                { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static", "reservedSystemCPUs=2" }, "it reserves other CPUs" },
-                { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static" }, "kubelet chooses reserved CPUs by number" },
+                { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static", "reservedSystemCPUs=2" }, "it contradicts reservedSystemCPUs" },
+                { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static" }, "kubelet itself picks the reserved CPUs" },
                 { HELD("0,3", "{\"b\":{\"x\":\"2\"},\"a\":{\"z\":\"1\",\"y\":\"1\"}}", 3656855009), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, NULL },
-                { HELD("0-3", "{\"b\":{\"x\":\"3\"}}", 2793023245), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "a CPU is both shared and held" },
-                { HELD("", "{\"b\":{\"x\":\"3\"}}", 1720723055), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "it reserves other CPUs" },
+                { HELD("0-3", "{\"b\":{\"x\":\"3\"}}", 2793023245), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "a CPU is both shared and exclusive" },
+                { HELD("", "{\"b\":{\"x\":\"3\"}}", 1720723055), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "it contradicts reservedSystemCPUs" },
                 { HELD("0-3", "{\"b\":\"3\"}", 0), { "cpuManagerPolicy=static" }, "kubelet cannot read it" },       /* as before 1.18 */
                 { "{\"policyName\":\"none\",\"defaultCpuSet\":\"0..3\",\"checksum\":1961002633}", { "cpuManagerPolicy=none" }, "kubelet cannot read it" },
                 { "", { "cpuManagerPolicy=none" }, "kubelet cannot read it" },                  /* a power cut */
@@ -86,7 +86,7 @@ TEST(cpu_state_of_kubelet_1_37_is_compared_with_its_data) {
                           bad[] = "{\"policyName\":\"static\",\"defaultCpuSet\":\"0-1\",\"checksum\":1636926438," DATA "989860434}",
                           other[] = "{\"policyName\":\"static\",\"defaultCpuSet\":\"0-3\",\"checksum\":611748604," DATA "989860433}";
         static const struct { const char *state, *online, *why; } rows[] = {
-                { good, "0-1\n", NULL }, { good, "0-3\n", "other CPUs than this machine has" }, { bad, "0-1\n", "its checksum is wrong" }, { other, "0-3\n", "its checksum is wrong" },
+                { good, "0-1\n", NULL }, { good, "0-3\n", "does not match the CPUs of this machine" }, { bad, "0-1\n", "its checksum is wrong" }, { other, "0-3\n", "its checksum is wrong" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 STATE(b, "cpuManagerPolicy=static");

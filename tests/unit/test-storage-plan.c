@@ -714,12 +714,12 @@ TEST(a_strategy_without_disks_is_a_warning) {
 TEST(missing_disks_are_counted_and_named) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "02", 4);
         m->s.config.instance.storage.expected_disks = 4;
-        ASSERT_REFUSED(m, CAUSE_DISKS, "2 of 4 instance stores are missing (of the raid0 array kubernetes of 4 the members 1, 3): expectedDisks promises 4",
+        ASSERT_REFUSED(m, CAUSE_DISKS, "2 of 4 instance stores are missing (of the raid0 array kubernetes of 4 the members 1, 3): expectedDisks says 4",
                        "nvme2n1 (AWS00000000000000001, 1.9 TB), nvme1n1 (AWS00000000000000002, 1.9 TB)", "Stop and start the instance");
         ASSERT_EQ(diag_count(&m->s.diag, false), 1);
         _cleanup_(machine_donep) Machine *none = machine_new(STORAGE_MOUNT, "", 0);
         none->s.host.type = &sample_type;
-        ASSERT_REFUSED(none, CAUSE_DISKS, "1 of 1 instance stores is missing: the table of instance types promises 1, and here are none");
+        ASSERT_REFUSED(none, CAUSE_DISKS, "1 of 1 instance stores is missing: the table of instance types says 1, but here are none");
         _cleanup_(machine_donep) Machine *more = machine_new(STORAGE_RAID0, "bbb", 0);
         more->s.config.instance.storage.expected_disks = 2;
         ASSERT_PLANNED(more);
@@ -784,17 +784,17 @@ TEST(two_arrays_on_the_instance_stores_are_an_error) {
 TEST(a_path_that_cannot_be_a_mount_point_is_an_error) {
         const struct { const char *path; Directory d; const char *says; } places[] = {
                 { "/mnt/k8s-disks",   { .kind = DIRECTORY_NO_DIRECTORY },                     "/mnt/k8s-disks is not a directory"          },
-                { "/mnt/k8s-disks",   { .on = (char[]){ "proc" }, .empty = true },            "without data (proc)"                    },
+                { "/mnt/k8s-disks",   { .on = (char[]){ "proc" }, .empty = true },            "pseudo file system (proc)"                    },
                 { "/mnt/k8s-disks/0", { .kind = DIRECTORY_NO_DIRECTORY },                     "/mnt/k8s-disks/0 is not a directory"        },
                 { "/mnt/k8s-disks/0", { .kind = DIRECTORY_THERE, .empty = false },            "/mnt/k8s-disks/0 is not empty"            },
-                { "/mnt/k8s-disks/0", { .on = (char[]){ "sysfs" }, .empty = true },           "without data (sysfs)"                   },
+                { "/mnt/k8s-disks/0", { .on = (char[]){ "sysfs" }, .empty = true },           "pseudo file system (sysfs)"                   },
                 { "/mnt/k8s-disks/0", { .read_only = true, .empty = true },                   "cannot be made on a read-only file system" },
                 { "/mnt/k8s-disks",   { .foreign = (char[]){ "/mnt belongs to user 7" }, .empty = true }, "/mnt belongs to user 7: a user who can write there" },
                 { "/mnt/k8s-disks/0", { .foreign = (char[]){ "/mnt/k8s-disks/0 can" }, .empty = true }, "/mnt/k8s-disks/0 can: a user who" },
                 { "/var/lib/kubelet", { .kind = DIRECTORY_NO_DIRECTORY },                     "/var/lib/kubelet is not a directory"        },
                 { "/var/log/pods",    { .read_only = true, .empty = true },                   "PodLogs"                                  },
                 { "/var/lib/kubelet", { .kind = DIRECTORY_THERE, .read_only = true },         "/var/lib/kubelet cannot move from a read-only" },
-                { "/var/lib/kubelet", { .kind = DIRECTORY_THERE, .on = (char[]){ "cgroup2" } }, "without data (cgroup2)"               },
+                { "/var/lib/kubelet", { .kind = DIRECTORY_THERE, .on = (char[]){ "cgroup2" } }, "pseudo file system (cgroup2)"               },
         };
         for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
                 _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
@@ -841,7 +841,7 @@ TEST(a_mount_path_in_a_file_system_of_the_kernel_is_an_error) {
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
                 _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_MOUNT, "bb", 0);
                 m->s.config.instance.storage.mount_path = TEXT(m, "%s", paths[i]);
-                ASSERT_REFUSED(m, CAUSE_MOUNT, "a file system of the kernel");
+                ASSERT_REFUSED(m, CAUSE_MOUNT, "a kernel file system");
                 ASSERT_EQ(diag_count(&m->s.diag, false), 1);
                 m->s.host.storage.looked = false;       /* as in the configuration phase */
                 ASSERT_REFUSED(m, CAUSE_MOUNT, TEXT(m, "%s lies in /", paths[i]));

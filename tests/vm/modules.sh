@@ -85,6 +85,6 @@ tool=(as_devices); modprobe -r mlx5_ib mlx5_core; echo 0 >/proc/sys/net/ipv4/ip_
 try "load-module succeeds with the rights of nodestrap-devices.service" applies 0 "^done load-module:mlx5_ib" <<<"load-module mlx5_ib deadline=60s"
 try "set-sysctl succeeds with the rights of nodestrap-devices.service" applies 0 "^done set-sysctl:net.ipv4.ip_forward" "^done set-sysctl:user.max_user_namespaces" "^done set-sysctl:kernel.dmesg_restrict" \
         <<<$'set-sysctl net.ipv4.ip_forward with=1\nset-sysctl user.max_user_namespaces with=4242\nset-sysctl kernel.dmesg_restrict with=0'
-try "the error names the missing privilege of root" applies 40 "^failed set-sysctl:vm.mmap_min_addr: .*Operation not permitted.*; this process lacks a privilege of root: see SystemCallFilter= and CapabilityBoundingSet=" \
+try "the error names the missing privilege of root" applies 40 "^failed set-sysctl:vm.mmap_min_addr: .*Operation not permitted.*; this process lacks a root privilege: see SystemCallFilter= and CapabilityBoundingSet=" \
         <<<"set-sysctl vm.mmap_min_addr with=131072"
 finish

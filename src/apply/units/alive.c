@@ -94,7 +94,7 @@ static void alive_look(Unit *u) {
 
 int alive_check(Task *t) {
         static const UnitKind kind = { .ended = alive_look, .changed = alive_look,
-                                       .failed = "has died since its start", .history = true };
+                                       .failed = "has died since it started", .history = true };
         return unit_look(t, &kind, on_state);
 }
 

@@ -321,7 +321,7 @@ int unit_read_all(Unit *u, sd_bus_message *m) {
                         *field = xstrdup(""); /* e.g. a mount has no Type */
         }
         THEN(r, unit_follow(u));
-        return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "the answer of systemd about %s cannot be read: %m",
+        return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "the answer from systemd about %s cannot be read: %m",
                                  u->name)
                      : 0;
 }

@@ -116,7 +116,7 @@ static char *failure_text(const Unit *u) {
                 if (streq(s->result, service_results[i].result))
                         return xstrdup(service_results[i].text);
         if (u->asks && streq(s->active, "inactive") && streq(s->result, "success"))
-                return xstrdup("Conflicts= of another unit or systemctl stop has ended it");
+                return xstrdup("Conflicts= of another unit or systemctl stop has stopped it");
         if (s->code != 0) {
                 const char *signal = s->code == CLD_EXITED ? NULL : sigabbrev_np(s->status);
                 if (s->code == CLD_EXITED && s->status == 203)
@@ -183,7 +183,7 @@ static void failure_add(Text *t, const Unit *u, char *const *lines) {
                 text_add(t, "; systemd restarted it %u time%s", u->state.restarts,
                          u->state.restarts > 1 ? "s" : "");
         if (startswith(u->state.sub, "auto-restart"))
-                text_add(t, "; systemd goes on restarting it");
+                text_add(t, "; systemd keeps restarting it");
         text_add(t, "; journalctl -u %s%s%s", u->state.id ?: u->name, log ? " and " : "", log ?: "");
 }
 

@@ -91,8 +91,8 @@ static void mask_step(Unit *u) {
                 (void)mask_write_over(u);
         else {
                 diag_warn_at(u->task->apply->diag, "unit-not-masked", NULL, u->task->action->id,
-                             "%s does not run, but may start again: a file overrides every mask of this "
-                             "boot; systemctl cat %s shows it",
+                             "%s is not running, but may start again: a file overrides every runtime mask; "
+                             "systemctl cat %s shows it",
                              u->name, u->name);
                 task_end(u->task, u->calls > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
         }

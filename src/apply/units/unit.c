@@ -303,7 +303,8 @@ int unit_on_queued(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) 
                 u->job = xstrdup(job);
                 unit_look_for_deadlock(u, job);
         } else
-                (void)task_fail(u->task, r, CAUSE_BUS, "the answer of systemd about %s is invalid", u->name);
+                (void)task_fail(u->task, r, CAUSE_BUS, "the answer from systemd about %s is invalid",
+                                u->name);
         return 0;
 }
 
@@ -372,8 +373,9 @@ char *unit_waiting(Task *t) {
         if (others)
                 return xasprintf("the %sjob of %s was waiting for %s; systemctl list-jobs shows more", type,
                                  u->name, others);
-        return xasprintf("the %sjob of %s was running, the unit %s (%s); see journalctl -u %s", type, u->name,
-                         u->state.active, u->state.sub, u->name);
+        return xasprintf("the %sjob of %s was running, and the unit was %s (%s); see journalctl -u "
+                         "%s",
+                         type, u->name, u->state.active, u->state.sub, u->name);
 }
 
 /* A start must not happen after we gave up. A restart continues, as cancelling it could leave a running unit

@@ -114,7 +114,7 @@ check_hook() {
         try "networkd sends a second DHCP request" eval '[ "$(grep -c "question 1" out/dhcp)" -ge 2 ]'
         try "the interface has the address from DHCP" has_address eth1 10.9.0.5
         try "eth0 and eth1 are configured, and eth2 is unmanaged" states "configured configured unmanaged"
-        try "the hook reports the complete network in one line" is "$(grep -c 'The network is complete after .* Configured: eth0, eth1; all other links are unmanaged' out/hook)/$(wc -l <out/hook)" 1/1
+        try "the hook reports the complete network in one line" is "$(grep -c 'The network is ready after .* Configured: eth0, eth1; all other links are unmanaged' out/hook)/$(wc -l <out/hook)" 1/1
 
         # networkd stops and starts while the hook waits
         kill $dhcp_pid; network eth1 Address=10.9.0.6/24; ip link set p1 down
@@ -165,7 +165,7 @@ check_hook_early() {
         local ended; ended=$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)
         try "the boot hook succeeds" is "$(property nodestrap-boot-hook Result) $(property nodestrap-boot-hook ExecMainStatus)" "success 0"
         try "the unit that adds the second interface succeeds" is "$(property early-second Result) $(property early-second ExecMainStatus)" "success 0"
-        try "the boot hook reports both interfaces as configured" in_journal 'The network is complete after .* Configured: eth0, eth1; all other links are unmanaged'
+        try "the boot hook reports both interfaces as configured" in_journal 'The network is ready after .* Configured: eth0, eth1; all other links are unmanaged'
         try "the boot hook ends before the bus is there" before "$ended" "$(property dbus.socket ActiveEnterTimestampMonotonic)"
         try "the boot hook ends before the configuration phase begins" before "$ended" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
         try "no ordering cycle was broken" no_cycle

@@ -86,7 +86,7 @@ check_states() { # [dra]: this kubelet reads the state of DRA
         mended "a wrong checksum of none" 'checkpoint is corrupted' cpu_manager_state "its checksum is wrong" ''
 
         init "$few" && mended "memory without a policy" 'configured policy .?"Static.?" differs from state checkpoint policy .?"None' memory_manager_state "it has another policy" "$few"
-        init "$many" && mended "memory with other reserves" 'the expected machine state is different from the real one' memory_manager_state "memory sizes differ after a boot" "$many"
+        init "$many" && mended "memory with other reserves" 'the expected machine state is different from the real one' memory_manager_state "memory sizes differ at each boot" "$many"
         [ "${1-}" = dra ] || return 0
         leaves dra_manager_state
         try "a reboot with more reserved memory succeeds" boots "$many"
