@@ -82,8 +82,7 @@ int run_open_root(Run *run) {
         if (r == -ENOSYS)
                 return diag_error(&run->diag, r, CAUSE_FACTS,
                                   "openat2(2), which opens all files, is missing: use Linux 5.6 or later, "
-                                  "QEMU 9.2 or later for user emulation, and no seccomp filter that blocks "
-                                  "it");
+                                  "QEMU 9.2 or later for user emulation; no seccomp filter may block it");
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_USAGE, "--root %s: %s", o->root, strerror(-r));
         run->cache = o->cache ? root_absolute(run->root, o->cache) : NULL;

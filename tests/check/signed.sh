@@ -173,10 +173,10 @@ ok 'init refuses a bound configuration if trusted.d has no AWS certificate' refu
 trust "$tmp/ours.pub" "$tmp/aws.pem"; boot
 ok 'init refuses a bound configuration if the service has no signed identity document' refused EBINDING validate 'the metadata service has no /latest/dynamic/instance-identity/rsa2048 (404)'
 identify "$identity/document" else; boot
-ok 'init refuses an identity document that is signed with another key' refused EBINDING validate 'is signed by none of the certificates'
+ok 'init refuses an identity document that is signed with another key' refused EBINDING validate 'is not signed by a certificate'
 identify "$identity/document" aws
 sed -i '5s/./A/' "$identity/rsa2048"; boot
-ok 'init refuses an identity document that was changed' refused EBINDING validate 'is signed by none of the certificates'
+ok 'init refuses an identity document that was changed' refused EBINDING validate 'is not signed by a certificate'
 identify "$identity/document" aws
 : >"$tmp/log"; boot
 ok 'init accepts a configuration that is bound to this account and region' taken
