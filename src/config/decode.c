@@ -23,11 +23,20 @@ static json_t *decode_fail(Decoder *d, const Node *node, const Path *path, const
         return NULL;
 }
 
+/* The value of a scalar without quotes, or NULL; a new reference. */
+static json_t *plain_value(const Node *node) {
+        json_t *value = NULL;
+        return node->type == NODE_SCALAR && node->plain && yaml_resolve(node, &value) >= 0 ? value : NULL;
+}
+
 static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const char *wanted) {
-        const char *is = node->type == NODE_MAP    ? "a map"
-                         : node->type == NODE_LIST ? "a list"
-                         : node->plain             ? "a plain word"
-                                                   : "a quoted string";
+        _cleanup_(json_decrefp) json_t *value = plain_value(node);
+        const char *is = node->type == NODE_MAP     ? "a map"
+                         : node->type == NODE_LIST  ? "a list"
+                         : !node->plain             ? "a quoted string"
+                         : json_is_number(value)    ? "a number"
+                         : json_is_boolean(value)   ? "a boolean"
+                                                    : "an unquoted string";
         _free_ char *text = xasprintf("must be %s, but is %s", wanted, is);
         decode_fail(d, node, path, text);
         const char *within = path && path->up ? path->up->key : NULL;
@@ -72,12 +81,6 @@ static json_t *decode_text(Decoder *d, const Node *node, const Path *path) {
         if (memchr(node->text, 0, node->n))
                 return decode_fail(d, node, path, "contains a NUL byte");
         return json_stringn(node->text, node->n) ?: decode_fail(d, node, path, "is not UTF-8");
-}
-
-/* The value of a scalar without quotes, or NULL; a new reference. */
-static json_t *plain_value(const Node *node) {
-        json_t *value = NULL;
-        return node->type == NODE_SCALAR && node->plain && yaml_resolve(node, &value) >= 0 ? value : NULL;
 }
 
 static json_t *decode_bool(Decoder *d, const Node *node, const Path *path) {

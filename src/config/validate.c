@@ -462,10 +462,10 @@ static void check_rules(Validator *v) {
         TEXT("spec.instance.environment.*.*", is_rendered, PLACEHOLDER);
         TEXT("spec.instance.network.nameservers[]", is_on_one_line, LINE_END);
         TEXT("spec.instance.network.nameservers[]", is_servers,
-             "is not the address of a name server, such as 10.0.0.2: systemd-resolved ignores it");
+             "is not the address of a name server, such as 10.0.0.2: systemd-resolved would ignore it");
         TEXT("spec.instance.network.domains[]", is_on_one_line, LINE_END);
         TEXT("spec.instance.network.domains[]", is_readable,
-             "contains a control character or a Unicode noncharacter: systemd-resolved ignores it");
+             "contains a control character or a Unicode noncharacter: systemd-resolved would ignore it");
         TEXT("spec.instance.network.domains[]", is_rendered, PLACEHOLDER);
         TEXT("spec.instance.sysctl{}", sysctl_name_is_valid,
              "a name is not a kernel setting; write, for example, vm.max_map_count");

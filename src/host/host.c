@@ -71,7 +71,7 @@ static int read_machine(const Root *root, const Config *config, const HostOption
  * than no node (nodeadm/internal/kubelet/eni_max_pods.go). */
 static void find_eni_limits(const HostOptions *options, Host *h) {
         _cleanup_(diag_done) Diag tried = {};
-        const char *why = "the table does not list it, and EC2 was not asked";
+        const char *why = "the built-in table of pod limits does not list it, and EC2 was not asked";
 
         if (h->eni_limits_known)        /* from the cache */
                 return;

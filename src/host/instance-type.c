@@ -165,7 +165,7 @@ int instance_types_learn(const char *text, size_t size, const char *path, Diag *
         }
         return n_learned > 0 ? 0
                              : diag_error_in(diag, -EINVAL, CAUSE_USAGE, path,
-                                             "is not output of aws ec2 describe-instance-types "
+                                             "is not the output of aws ec2 describe-instance-types "
                                              "--instance-types TYPE --output json");
 }
 

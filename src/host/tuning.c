@@ -66,7 +66,7 @@ static void read_rule(const Root *root, const TuningRule *rule, HostTuning *t) {
                 if (streq(word, have))
                         return;
         }
-        add_fault(t, rule, xasprintf("%s is %.40s and not %.*s (%s)", rule->name, have,
+        add_fault(t, rule, xasprintf("%s is %.40s, not %.*s (%s)", rule->name, have,
                                      (int)strcspn(rule->right, " "), rule->right, rule->remedy));
 }
 
@@ -95,7 +95,7 @@ static void read_governors(const Root *root, HostTuning *t) {
         if (wrong < n)
                 some = xasprintf(", on %zu of %zu cpufreq policies", wrong, n);
         if (wrong > 0)
-                add_fault(t, &governor, xasprintf("%s is %.40s and not %s%s (%s)", governor.name, value,
+                add_fault(t, &governor, xasprintf("%s is %.40s, not %s%s (%s)", governor.name, value,
                                                   governor.right, some ?: "", governor.remedy));
 }
 

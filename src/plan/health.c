@@ -24,7 +24,7 @@ static void describe(const Stack *s, Action *a) {
         }
         a->with = text_take(&with);
         static const char *const why[] = {
-                [HEALTH_WARN] = "check the hardware; only warn about faults",
+                [HEALTH_WARN] = "check hardware; fail only if unusable",
                 [HEALTH_REQUIRE] = "check the hardware; a fault fails this step",
                 [HEALTH_OFF] = "check what gpuDirect requires",
         };

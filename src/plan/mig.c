@@ -49,7 +49,8 @@ static int check_known(const Mig *m, const char *word) {
                                      "%s is not a profile of this GPU (%s); use one of %s", word,
                                      m->host->gpus.model->name, names);
         diag_warn_at(m->warnings, "mig-profile", NULL, m->where,
-                     "%s is not a known profile of this GPU (%s); known are %s. The driver decides at boot",
+                     "%s is not a known profile of this GPU (%s); known profiles: %s. The driver decides at "
+                     "boot",
                      word, m->host->gpus.model->name, names);
         return 0;
 }

@@ -179,7 +179,7 @@ static const char *why_mounted(const Stores *s, const Device *d, StepState state
         const char *purpose = d->volume ? "mount the volume before its bind mounts"
                               : s->config->instance.storage.strategy == STORAGE_MOUNT
                                       ? "disk for local volumes of pods"
-                                      : "local disks for kubelet and containerd data";
+                                      : "local disks for node data";
         switch (state) {
         case STEP_KEEP:
                 return d->volume ? "is mounted" : "is mounted there";
@@ -257,7 +257,7 @@ static Device array_device(const Stores *s, const ArrayFound *f, const char *pla
 
 static void need_program(Stores *s, const char *program, const char *package, const char *what) {
         if (!strv_contains(s->seen->programs, program))
-                stores_refuse(s, CAUSE_STORAGE_TOOL, "%s is missing in this image: %s; install %s", program,
+                stores_refuse(s, CAUSE_STORAGE_TOOL, "%s is missing from this image: %s; install %s", program,
                               what, package);
 }
 

@@ -114,7 +114,7 @@ static char *why_used(const Stores *s, const Device *d) {
                 return xasprintf("holds %s and is in use by %s", holds, disk->holders[0]);
         if (disk->content.kind != CONTENT_BLANK && !is_mountable(&disk->content) &&
             !content_unfinished(&disk->content) && disk->content.kind != CONTENT_DATA)
-                return xasprintf("holds %s, but only xfs, ext4 or a blank volume can be mounted", holds);
+                return xasprintf("holds %s, but must be blank, xfs or ext4", holds);
         return NULL;
 }
 

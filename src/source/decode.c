@@ -174,8 +174,8 @@ static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
                 return 0;
         }
         if (packed) {
-                ret->unread = ret->unread ?: xasprintf("%s: decoded, this is %s once more; "
-                                                       "encode it only once", b->at.source, packed);
+                ret->unread = ret->unread ?: xasprintf("%s: still %s after decoding; encode it only once",
+                                                       b->at.source, packed);
                 return 0;
         }
         int r = yaml_parse(b, &documents, &found);

@@ -47,7 +47,7 @@ try "init succeeds without the key" nodestrap init
 try "init restores all settings without the key" is "$(outcome) $(governors) $(idle 3) $(idle 2)" "done powersave powersave 0 0 0 0"
 try "nodestrap forgets the settings that it restored" test ! -e /run/nodestrap/tuning
 # shellcheck disable=SC2046 # sources are words
-try "a plan names the idle state and the governor" matches "$(nodestrap plan $(sources) --output json 2>&1)" 'C6 takes 290 us to leave, more than 10 .spec.*the CPU governor is powersave and not performance .spec'
+try "a plan names the idle state and the governor" matches "$(nodestrap plan $(sources) --output json 2>&1)" 'C6 takes 290 us to leave, more than 10 .spec.*the CPU governor is powersave, not performance .spec'
 nodestrap doctor --output json >out/doctor.json 2>/dev/null
 try "doctor has a finding for each setting" is "$(python3 -c 'import json
 print(*sorted(c["found"] for c in json.load(open("out/doctor.json"))["checks"] if c["code"] == "tuning"), sep=", ")')" \

@@ -18,7 +18,7 @@ none='add one to the user data'
 bad 'empty user data' 10 ENOCONFIG source "no NodeConfig found in user-data (empty)" </dev/null
 bad 'a script alone' 10 ENOCONFIG source "$none" <<<$'#!/bin/sh\nexport PASSWORD=CANARYscript'
 ok 'a script alone: a message calls it a script' says 'user-data: foreign-data: the first line marks this as a script'
-none='user-data: decoded, this is base64 once more'
+none='user-data: still base64 after decoding'
 bad 'base64 twice' 10 ENOCONFIG source "$none" < <(good | base64 | base64 -w 0)
 bad 'gzip twice' 10 ENOCONFIG source "${none/base64/gzip}" < <(good | gzip | gzip | base64)
 none='add one to the user data'

@@ -75,7 +75,7 @@ broken 'a missing MAC address' 20 EFACTS detect 'meta-data/mac: the metadata ser
 broken 'user data past all limits' 11 ELIMIT source '/latest/user-data of the instance metadata exceeds the limit of 4 MiB' --fault big=5000000@/latest/user-data
 broken 'a missing permission' 20 EEC2 detect 'the instance role lacks the permission ec2:DescribeInstances (AmazonEKSWorkerNodePolicy has it)' \
         "${name[@]}" --fault ec2:unauthorized
-broken 'throttling without end' 20 EEC2 detect 'EC2 itself reports this error and may answer later; with spec.featureGates.InstanceIdNodeName: true nodestrap does not ask EC2' \
+broken 'throttling without end' 20 EEC2 detect 'EC2 itself reports this error and may answer later; with spec.featureGates.InstanceIdNodeName: true set, nodestrap does not ask EC2' \
         "${name[@]}" --fault ec2:throttle
 ok 'throttling without end: EC2 gets as many requests as allowed' sent 2 ec2
 broken 'an instance without a name' 20 EEC2 detect 'Set enableDnsHostnames and enableDnsSupport of the VPC to true; with spec.featureGates' "${name[@]}" --fault ec2:empty

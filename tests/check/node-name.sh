@@ -112,7 +112,7 @@ ok 'the next init asks EC2 again for an assumed name' eval 'ends && named "$OTHE
 
 # ---- when init waits for EC2 ----
 export AWS_MAX_ATTEMPTS=2
-waits() { fails_at 20 EEC2 detect 'with spec.featureGates.InstanceIdNodeName: true nodestrap does not ask EC2' && sent 2 'ec2 ' && sent "$1" "$ASKED"; }
+waits() { fails_at 20 EEC2 detect 'with spec.featureGates.InstanceIdNodeName: true set, nodestrap does not ask EC2' && sent 2 'ec2 ' && sent "$1" "$ASKED"; }
 fresh && with --fault ec2:throttle && config --strict-node-name
 ok '--strict-node-name waits for EC2, fails, and asks the metadata service for the Event' waits 1
 uncertain() { grep -rhF "$1" "$root/run/nodestrap/events" | grep -F 'EC2 may have another name for this node'; }

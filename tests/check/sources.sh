@@ -31,7 +31,7 @@ ok "init in a unit records its sources" diff - "$recorded" <<-X
 	X
 typed config dump
 ok "config dump reads the recorded sources" max_pods '"maxPods": 42'
-ok "config dump names the recorded sources" says "Reads imds://user-data file:///etc/eks/nodeadm.d/, as /run/nodestrap/sources says."
+ok "config dump names the recorded sources" says "Reading imds://user-data file:///etc/eks/nodeadm.d/, as /run/nodestrap/sources says."
 typed plan
 ok "plan has the plan ID of the boot" same_word "$(id)" "$(verdict planId)"
 ok "plan with unchanged sources has no plan-differs warning" lacks plan-differs

@@ -109,7 +109,7 @@ ok "a kubelet that runs pods is an error that names a mount and says to reboot" 
 ok "a kubelet that runs pods is not an error if its directory does not move" planned '{strategy: RAID0, disabledMounts: [Kubelet]}' make make
 for program in mkfs.xfs cp; do
         machine g6-xlarge nvme0n1; rm "$root"/usr/*bin/$program
-        ok "a missing $program is an error" refused '{strategy: RAID0}' ESTORAGETOOL "$program is missing in this image"
+        ok "a missing $program is an error" refused '{strategy: RAID0}' ESTORAGETOOL "$program is missing from this image"
 done
 
 mkdir "$tmp/none"; : >"$tmp/none/libmount.so.1"      # dlopen finds this first, and it is not a library
@@ -125,7 +125,7 @@ eight_disks
 ok "eight blank disks become a RAID0 array" planned '{strategy: RAID0}' make make make
 ok "eight blank disks become a RAID10 array" planned '{strategy: RAID10}' make make make
 rm "$root/usr/sbin/mdadm"
-ok "a missing mdadm is an error" refused '{strategy: RAID0}' ESTORAGETOOL 'mdadm is missing in this image'
+ok "a missing mdadm is an error" refused '{strategy: RAID0}' ESTORAGETOOL 'mdadm is missing from this image'
 eight_disks
 eight ours
 ok "the array of an earlier boot is assembled" planned '{strategy: RAID0}' assemble assemble assemble

@@ -35,7 +35,7 @@ try "--instance-type-file adds a type without GPUs, EFA and disks" says 'maxPods
         plan -c nodeclass-custom.yaml --instance-type c9.large --instance-type-file types.txt
 try "--matrix accepts a type of --instance-type-file" says 'p9.48xlarge         ok' plan -c nodeclass.yaml --matrix p9.48xlarge --instance-type-file types.txt
 try "a type that no table has is an error without --instance-type-file" says 'does not know the instance type "p9.48xlarge"' plan -c nodeclass.yaml --instance-type p9.48xlarge
-try "another JSON file as --instance-type-file is an error" says 'template-data.json: is not output of aws ec2' plan -c nodeclass.yaml --instance-type-file template-data.json
+try "another JSON file as --instance-type-file is an error" says 'template-data.json: is not the output of aws ec2' plan -c nodeclass.yaml --instance-type-file template-data.json
 try "a missing --instance-type-file is an error" says 'nothing: cannot be read' plan -c nodeclass.yaml --instance-type-file nothing
 sed 's/"H200"/"X1"/' types.txt >"$W/gpu.json"; sed 's/"DefaultVCpus": 192/"DefaultVCpus": "many"/' types.txt >"$W/number.json"
 try "a GPU that no table has is an error" says 'InstanceTypes[0]: nodestrap does not know this GPU' plan -c nodeclass.yaml --instance-type-file "$W/gpu.json"

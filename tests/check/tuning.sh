@@ -35,7 +35,7 @@ machine plain m5-large tuning-wrong
 ok "plan succeeds without the tuning key" plan wrong ''
 ok "the default, audit, plans no step" planned '[]'
 ok "the audit warning names each wrong setting and what to do" holds "$(warned host-tuning)" 'C6 takes 290 us' 'intel_idle.max_cstate=1 processor.max_cstate=1' \
-        'kernel.numa_balancing is 1 and not 0' 'governor is powersave' 'clock source is hpet' 'transparent_hugepage is always' 'IOMMU domain is DMA' 'MTU of ens5 is 1500 and not 9001'
+        'kernel.numa_balancing is 1, not 0' 'governor is powersave' 'clock source is hpet' 'transparent_hugepage is always' 'IOMMU domain is DMA' 'MTU of ens5 is 1500, not 9001'
 rules() { sed -n '/^static const TuningRule/,/};$/s/^\(.*\.name = \|        { \)"\([^"]*\)".*/\2/p' "$here/../../src/host/tuning.c"; }
 each_is_wrong() { local name n=0; while read -r name; do holds "$(warned host-tuning)" "${name%states}" || return; n=$((n + 1)); done < <(rules); same 6 $n; }
 ok "the audit warning names a wrong value for each rule of the table" each_is_wrong
@@ -44,7 +44,7 @@ ok "plan succeeds on a machine where all settings are right" plan right ''
 ok "a machine where all settings are right gets no audit warning" same '' "$(warned host-tuning)"
 echo powersave >"$tmp/right/sys/devices/system/cpu/cpufreq/policy1/scaling_governor"; echo 0 >"$tmp/right/sys/devices/system/cpu/cpu1/cpuidle/state3/disable"
 ok "plan succeeds if one CPU differs" plan right ''
-ok "the audit warning says how many CPUs are wrong" holds "$(warned host-tuning)" 'governor is powersave and not performance, on 1 of 2 cpufreq policies' 'C6 takes 290 us to leave, more than 10, on 1 of 2 CPUs'
+ok "the audit warning says how many CPUs are wrong" holds "$(warned host-tuning)" 'governor is powersave, not performance, on 1 of 2 cpufreq policies' 'C6 takes 290 us to leave, more than 10, on 1 of 2 CPUs'
 echo performance >"$tmp/right/sys/devices/system/cpu/cpufreq/policy1/scaling_governor"; echo 1 >"$tmp/right/sys/devices/system/cpu/cpu1/cpuidle/state3/disable"
 ok "plan succeeds on a machine without GPUs" plan plain ''
 ok "a machine without GPUs gets no audit warning" same '' "$(warned host-tuning)"

@@ -265,7 +265,7 @@ TEST(types_are_strict) {
         expect_error("  instance: {tuning: latency}\n", "is not one of audit, gpu, off");
         expect_error("  instance: {network: {efa: {expectedDevices: -1}}}\n", "expectedDevices: must be from 0 to 1024");
         expect_error("  kubelet: []\n", "spec.kubelet: must be a map, but is a list");
-        expect_error("  kubelet: {flags: --v=2}\n", "spec.kubelet.flags: must be a list, but is a plain word");
+        expect_error("  kubelet: {flags: --v=2}\n", "spec.kubelet.flags: must be a list, but is an unquoted string");
         expect_error("  kubelet: {config: 'a: b'}\n", "spec.kubelet.config: must be a map, but is a quoted string");
         expect_error("  containerd: {baseRuntimeSpec: [1]}\n", "spec.containerd.baseRuntimeSpec: must be a map");
         expect_error("  containerd: {prePull: ['']}\n", "spec.containerd.prePull[0]: is not the name of an image, such as");
@@ -453,7 +453,7 @@ TEST(names_of_services_and_variables) {
         expect_error("  instance: {environment: {kubelet: {\"A\\tB\": b}}}\n", "spec.instance.environment.kubelet: ");
         expect_accepted("  instance: {environment: {kubelet: {\"A=B\": b}}}\n", "systemd ends the name there");
         expect_accepted("  instance:\n    environment:\n      default:\n        MY-VAR: x\n", "a, line 8: spec.instance.environment.default.MY-VAR: environment-name: systemd ignores this variable");
-        expect_error("  instance: {environment: {HTTPS_PROXY: x}}\n", "spec.instance.environment.HTTPS_PROXY: must be a map, but is a plain word; did you mean default: {HTTPS_PROXY: ...}?");
+        expect_error("  instance: {environment: {HTTPS_PROXY: x}}\n", "spec.instance.environment.HTTPS_PROXY: must be a map, but is an unquoted string; did you mean default: {HTTPS_PROXY: ...}?");
         expect_error("  instance: {environment: {kubelet: {A: \"b\\nc\"}}}\n", "spec.instance.environment.kubelet.A: contains a line break");
         expect_accepted("  instance: {environment: {a.b-c@d: {A_B: \"%h \\\\ ' \\\"\"}}}\n", NULL);
         expect_error("  instance: {sysctl: {../x: 1}}\n", "spec.instance.sysctl: ");

@@ -158,7 +158,7 @@ TEST(e4_double_base64) {
         ASSERT_DOCUMENTS(once, 1);
         ASSERT_OK(d.r);
         ASSERT_EQ(d.documents.n, 0);
-        ASSERT_STREQ(d.documents.unread, "user-data: decoded, this is base64 once more; encode it only once");
+        ASSERT_STREQ(d.documents.unread, "user-data: still base64 after decoding; encode it only once");
 }
 
 TEST(e3_l3_outer_layer) {

@@ -1199,7 +1199,7 @@ TEST(an_instance_type_is_learned_from_an_ec2_answer) {
                 ASSERT_EQ(network_cards_find("x1.large"), 2);
         }
         static const struct { const char *text, *why; } bad[] = {
-                { "", "is not output" }, { "{}", "is not output" }, { "{\"InstanceTypes\": []}", "is not output" },
+                { "", "is not the output" }, { "{}", "is not the output" }, { "{\"InstanceTypes\": []}", "is not the output" },
                 { "{\"InstanceTypes\": [1]}", "InstanceTypes[0]: " }, { TYPE("X1", "8", "1"), "nodestrap does not know this GPU" },
                 { TYPE("H100", "-1", "1"), "is not valid" }, { TYPE("H100", "99999999", "1"), "is not valid" },
         };

@@ -433,7 +433,7 @@ TEST(version_requirements_are_checked_by_type) {
                 { { TRAY, "1.34.2", NULL, "570.195.03", NULL }, "driver", "driver-version", "driver 570.195.03 does not support memoryMode: driver (CDMM)", CAUSE_DRIVER },
                 { { TRAY, "1.34.2", NULL, "580.65.05", NULL }, "driver", "driver-version", "install 580.65.06 or newer", CAUSE_DRIVER },
                 { { TRAY, "1.34.2", NULL, GOOD, NULL }, "driver", NULL, NULL, CAUSE_NONE },
-                { { TRAY, "1.34.2", NULL, "570.195.03", NULL }, NULL, "requirement", "does not know CDMM: kubelet counts GPU memory", CAUSE_NONE },
+                { { TRAY, "1.34.2", NULL, "570.195.03", NULL }, NULL, "requirement", "does not support CDMM: kubelet counts GPU memory", CAUSE_NONE },
                 { { TRAY, "1.34.2", NULL, NULL, NULL }, "driver", NULL, NULL, CAUSE_NONE },
                 { { "p5.48xlarge", "1.34.2", NULL, "570.195.03", NULL }, "driver", NULL, NULL, CAUSE_NONE },
                 /* P6e: "Kernel 6.12", in the table of components */

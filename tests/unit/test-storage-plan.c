@@ -1023,14 +1023,14 @@ TEST(a_missing_program_that_the_plan_needs_is_an_error) {
                         ASSERT_PLANNED(m);
                         continue;
                 }
-                _free_ char *says = xasprintf("%s is missing in this image", cases[i].lacks);
+                _free_ char *says = xasprintf("%s is missing from this image", cases[i].lacks);
                 ASSERT_REFUSED(m, CAUSE_STORAGE_TOOL, says);
                 ASSERT_EQ(diag_count(&m->s.diag, false), 1);
         }
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
         m->s.host.storage.programs = keep_list(m, LIST("mkfs.xfs"));
         directory(m, "/var/lib/kubelet")->empty = directory(m, "/var/lib/containerd")->empty = true;
-        ASSERT_REFUSED(m, CAUSE_STORAGE_TOOL, "cp is missing in this image: the plan moves data to the instance stores; install coreutils");
+        ASSERT_REFUSED(m, CAUSE_STORAGE_TOOL, "cp is missing from this image: the plan moves data to the instance stores; install coreutils");
         m->s.host.storage.programs = keep_list(m, LIST("mkfs.xfs", "cp"));
         ASSERT_PLANNED(m);      /* the directories themselves are copied */
         ASSERT_CONTAINS(planned(m, "move-files:/mnt/k8s-disks/0")->why, "empty");

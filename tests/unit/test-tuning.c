@@ -59,12 +59,12 @@ static const char *fault(Box *b, const char *name) {
 
 /* Where each row reads, and a value that is not listed as right. */
 static const struct { const char *name, *path, *right, *wrong, *says; } rows[] = {
-        { "kernel.numa_balancing", "/proc/sys/kernel/numa_balancing", "0", "1", "kernel.numa_balancing is 1 and not 0" },
-        { "the CPU governor", CPU "/cpufreq/policy0/scaling_governor", "performance", "schedutil", "is schedutil and not performance" },
-        { "the clock source", CLOCK, "kvm-clock", "acpi_pm", "is acpi_pm and not tsc" },
+        { "kernel.numa_balancing", "/proc/sys/kernel/numa_balancing", "0", "1", "kernel.numa_balancing is 1, not 0" },
+        { "the CPU governor", CPU "/cpufreq/policy0/scaling_governor", "performance", "schedutil", "is schedutil, not performance" },
+        { "the clock source", CLOCK, "kvm-clock", "acpi_pm", "is acpi_pm, not tsc" },
         { "the clock source", CLOCK, "arch_sys_counter", "jiffies", "kernel parameter clocksource=tsc" },
-        { "transparent_hugepage", THP "enabled", "always madvise [never]", "[always] madvise never", "is always and not madvise" },
-        { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "identity", "DMA", "is DMA and not DMA-FQ (kernel parameter iommu.strict=0" },
+        { "transparent_hugepage", THP "enabled", "always madvise [never]", "[always] madvise never", "is always, not madvise" },
+        { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "identity", "DMA", "is DMA, not DMA-FQ (kernel parameter iommu.strict=0" },
         { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "DMA-FQ", "DMA", "from Linux 6.11 on iommu.passthrough=1" },
         { "CPU idle states", CPU "/cpu0/cpuidle/state3/disable", "1", "0", "CPU idle state C6 takes 290 us to leave, more than 10" },
         { "CPU idle states", CPU "/cpu0/cpuidle/state3/latency", "10", "11", NULL },
@@ -122,7 +122,7 @@ TEST(all_cpus_are_checked) {
                 put(&b, disable, i == 78 || i == 143 ? "0\n" : "1\n");
         }
         ASSERT_STREQ(fault(&b, "the CPU governor"),
-                     "the CPU governor is ondemand and not performance, on 1 of 144 cpufreq policies (spec.instance.tuning: gpu)");
+                     "the CPU governor is ondemand, not performance, on 1 of 144 cpufreq policies (spec.instance.tuning: gpu)");
         ASSERT_TRUE(strstr(fault(&b, "CPU idle states") ?: "", "more than 10, on 2 of 144 CPUs (spec.instance.tuning: gpu"));
         ASSERT_EQ(b.tuning.n_faults, 2);
         put(&b, CPU "/online", "0-77,79-143\n");        /* an offline CPU does not count */

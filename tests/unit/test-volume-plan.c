@@ -288,7 +288,7 @@ TEST(the_root_disk_as_a_volume_is_an_error) {
 TEST(foreign_data_is_refused) {
         WANTED(m, "/data");
         m->disks[1].content = (Content){ .kind = CONTENT_OTHER, .type = (char *)"LVM2_member" };
-        ASSERT_REFUSED(m, "holds LVM physical volume, but only xfs, ext4 or a blank volume can be mounted: it stays as it is");
+        ASSERT_REFUSED(m, "holds LVM physical volume, but must be blank, xfs or ext4: it stays as it is");
         m->disks[1].holders = keep(m, LIST("dm-0"));
         ASSERT_REFUSED(m, "is in use by dm-0");
         m->disks[1].holders = NULL;
@@ -405,9 +405,9 @@ TEST(a_volume_that_is_too_small_for_the_data_is_an_error) {
 TEST(a_missing_program_that_the_plan_needs_is_an_error) {
         WANTED(m, "/data");
         m->s.host.storage.programs = NULL;
-        ASSERT_REFUSED(m, "mkfs.xfs is missing in this image");
+        ASSERT_REFUSED(m, "mkfs.xfs is missing from this image");
         set_content(&m->disks[1], "xfs", NULL);
-        ASSERT_REFUSED(m, "cp is missing in this image: the plan copies the directory to the volume");
+        ASSERT_REFUSED(m, "cp is missing from this image: the plan copies the directory to the volume");
         add_mount(m, XVDB, "259:1", "/");
         add_mount(m, "/data", "259:1", "/");
         ASSERT_PLANNED(m);
