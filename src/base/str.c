@@ -321,7 +321,7 @@ bool address_is_valid(const char *text) {
 /* Near in its letters, or in first words that are two fifths of both names. */
 void nearest_try(Nearest *n, const char *name) {
         size_t length = strlen(n->text), d = length < 64 ? edit_distance(n->text, name) : SIZE_MAX,
-               limit = length / 3 + 2;
+               limit = MIN(length / 3 + 2, length);         /* "a" is not near "v" */
         if (d >= limit && 5 * shared_words(n->text, name) >= 2 * MAX(length, strlen(name)))
                 d = limit - 1;
         if (d < (n->best ? n->least : limit)) {

@@ -276,7 +276,7 @@ static int ask(Doctor *d) {
         _cleanup_(plan_freep) Plan *plan = NULL;
         Asked asked[2] = {};
         if (!d->types)
-                tell_unasked(d, "no plan without an instance type: name one, --instance-type TYPE");
+                tell_unasked(d, "no plan without an instance type: add --instance-type TYPE");
         if (!d->types || make_plan(d, d->types[0], &host, &plan, &told) < 0)
                 return 0;               /* a check says why */
         int r = daemons_ask(&d->image, d->run->config, plan, asked, &none);

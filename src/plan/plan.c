@@ -270,8 +270,8 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                           "detect missing ones", host->instance.type ?: "the instance type");
         if (host->type && host->type->unconfirmed)
                 diag_warn(&plan->warnings, "type-unconfirmed",
-                          "EC2 does not list %s: nodestrap knows only its GPUs, and looks for the rest "
-                          "at boot", host->type->name);
+                          "the table of instance types has only the GPUs of %s: nodestrap looks for the "
+                          "rest at boot", host->type->name);
         for (char **link = host->dead_links; link && *link; link++)
                 diag_warn(&plan->warnings, "dead-link",
                           "%s, so no daemon can write there: make the directory, or remove the link", *link);

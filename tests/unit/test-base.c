@@ -79,6 +79,8 @@ TEST(nearest_name_forgives_slips_and_case_but_not_strangers) {
         ASSERT_STREQ(nearest_name("apiserverendpoint", names), "apiServerEndpoint");
         ASSERT_STREQ(nearest_name("cird", names), "cidr");
         ASSERT_TRUE(nearest_name("flags", names) == NULL);
+        ASSERT_TRUE(nearest_name("a", (const char *[]){ "v", NULL }) == NULL);
+        ASSERT_STREQ(nearest_name("V", (const char *[]){ "v", NULL }), "v");
 }
 
 TEST(nearest_name_knows_the_first_words_of_camel_case) {
