@@ -47,7 +47,7 @@ static void look_at_line(Look *l, const Need *need) {
         if (streq(need->name, TUNED_SETTINGS) && l->image->machine == EM_X86_64 && !has_word(line, limits))
                 FAULT(l, need, "tuning", "no limit on CPU idle states",
                       "the kernel command line has none, and the latency of NCCL doubles: set "
-                      "spec.instance.tuning: gpu, or grubby --update-kernel ALL --args \"" LIMIT "\"");
+                      "spec.instance.tuning: gpu, or run grubby --update-kernel ALL --args \"" LIMIT "\"");
         if (has_word(line, clocks))
                 FAULT(l, need, "tuning", "clocksource",
                       "the kernel command line names a slow clock source: remove clocksource=");

@@ -518,8 +518,8 @@ static void plan_stores(Plan *plan, Stores *s) {
         /* For other than accelerated types the table has no disks, so a model would silently plan none. */
         if (s->host->modelled && !s->host->type && s->count == 0)
                 diag_warn_at(&plan->warnings, "disks-unknown", NULL, "spec.instance.localStorage.strategy",
-                             "this version does not know the number of instance stores of type %s, so this "
-                             "plan has none; set expectedDisks", s->host->instance.type);
+                             "the table of instance types does not list %s, so this plan assumes no instance "
+                             "stores; set expectedDisks", s->host->instance.type);
         /* nodeadm says nothing here. */
         if (!s->host->modelled && s->seen->looked && s->count == 0 && s->expected == 0)
                 diag_warn_at(&plan->warnings, "no-instance-stores", NULL,
