@@ -64,7 +64,9 @@ PROTECTION    = $(eval MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null))$(eval
                   -fcf-protection,$(if $(filter aarch64%,$(MACHINE)),-mbranch-protection=standard)))$(PROTECTION)
 # On arm64 gcc folds 55 kB of code if it sees the whole program; on x86-64 it is a fifth of that, for a link of seconds. Tests take the code
 # that each object has beside that. The linker calls the compiler, so it needs the flags that make code.
-LTO           = $(eval LTO := $(if $(SAN),,$(if $(GCC_WARNINGS),$(if $(filter -mbranch%,$(PROTECTION)),-flto -flto-partition=one -ffat-lto-objects))))$(LTO)
+# gcc does not map the directory of a fat object for the assembler.
+FAT_MAP      := -Wa,--debug-prefix-map,$(CURDIR)=.
+LTO           = $(eval LTO := $(if $(SAN),,$(if $(GCC_WARNINGS),$(if $(filter -mbranch%,$(PROTECTION)),-flto -flto-partition=one -ffat-lto-objects $(FAT_MAP)))))$(LTO)
 SECTIONS     := -ffunction-sections -fdata-sections     # so that the linker leaves out what nobody calls
 # Asked once, but not before something is compiled: `make deps demo` installs in the same run what these lines find.
 PKG_LIBS      = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS)))$(PKG_LIBS)
@@ -93,7 +95,7 @@ all: $(PROGRAMS)
         images package deb rpm portable portable-image bench picture check-device fuzz install clean sizes pure lint words valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o $(O)/src/prove/main.o $(O)/src/readahead/main.o $(O)/src/pull/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
-$(O)/nodestrap: WHOLE = $(if $(LTO),$(HARDENING) $(PROTECTION) $(LTO))
+$(O)/nodestrap: WHOLE = $(if $(LTO),$(HARDENING) $(PROTECTION) $(LTO) $(MAPS))
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
 $(O)/nodestrap-prove: $(filter $(O)/src/prove/%,$(OBJS))        # a process of its own, which alone loads libcuda
 $(O)/nodestrap-read-ahead: $(O)/src/readahead/main.o $(LIB)
