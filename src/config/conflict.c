@@ -12,7 +12,7 @@ static void warn_of_endpoint(const Merge *m, Diag *diag) {
         const char *path = "spec.cluster.apiServerEndpoint";
         if (strncasecmp(json_string_value(merge_find(m, path)) ?: "", "http://", strlen("http://")) == 0)
                 merge_warn(m, diag, "plain-http", path,
-                           "is http: the token of kubelet would cross the network in clear text, and EKS "
+                           "is http: the kubelet token would cross the network in clear text, and EKS "
                            "answers only over https");
 }
 
@@ -142,7 +142,8 @@ static const char *variable(const json_t *variables, const char *large, const ch
         return *value ? value : json_get_text(variables, small);
 }
 
-/* The metadata service speaks http, the API server https. NO_PROXY of "default" holds here, too. */
+/* Of kubelet, which also starts the ECR login. The metadata service speaks http, the API server https.
+ * NO_PROXY of "default" holds here, too. */
 static void warn_of_proxy(const Merge *m, const char *service, const json_t *all, Diag *diag) {
         const json_t *variables = json_object_get(all, service);
         const json_t *cluster = merge_find(m, "spec.cluster");
@@ -224,7 +225,9 @@ static void warn_of_environment(const Merge *m, Diag *diag) {
         json_object_foreach(environment, service, variables) {
                 warn_of_variables(m, service, variables, diag);
                 warn_of_service(m, service, diag);
-                warn_of_proxy(m, service, environment, diag);
+                if (streq(service, "default") || streq(service, "kubelet") ||
+                    streq(service, "kubelet.service"))
+                        warn_of_proxy(m, service, environment, diag);
         }
 }
 
