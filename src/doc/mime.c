@@ -311,8 +311,8 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
                 walk_entity(s, part, depth);
         if (!any)
                 (void)part_warn(s, false, first, "no-parts",
-                                "the boundary that this multipart declares never appears, so it has no "
-                                "parts; a part begins with a line of -- and the boundary");
+                                "the boundary that this multipart message declares never appears, so it has "
+                                "no parts; a part begins with a line of -- and the boundary");
 }
 
 static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned depth, unsigned line) {
@@ -320,14 +320,15 @@ static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned 
         _free_ char *boundary = boundary_of(type);
         if (depth > DOC_MAX_MIME) {
                 int r = diag_error_at(s->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
-                                      "multiparts are nested deeper here than the limit of %u", DOC_MAX_MIME);
+                                      "multipart messages are nested deeper here than the limit of %u",
+                                      DOC_MAX_MIME);
                 s->r = s->r < 0 ? s->r : r;
         } else if (boundary)
                 walk_parts(s, body, boundary, depth + 1);
         else
                 (void)part_warn(s, false, line, "no-parts",
-                                "this multipart declares no boundary, so it has no parts; its Content-Type "
-                                "needs boundary=\"...\"");
+                                "this multipart message declares no boundary, so it has no parts; its "
+                                "Content-Type needs boundary=\"...\"");
 }
 
 /* Does its first line, apart from comments, begin a NodeConfig? A script may hold one further below. */

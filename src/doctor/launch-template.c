@@ -232,9 +232,10 @@ static void check_interface(Lint *l, const Interface *nic) {
         l->efa += nic->efa;
         if (same)
                 say(l, CAUSE_INVALID, nic->node,
-                    "has the network card %u of NetworkInterfaces[%zu], and also %s; choose another",
+                    "uses network card %u like NetworkInterfaces[%zu], %s; choose another",
                     nic->card, (size_t)(same - l->nics),
-                    same->device == nic->device ? "its DeviceIndex" : "EFA, of which a card takes one");
+                    same->device == nic->device ? "with the same DeviceIndex"
+                                                : "but a card supports only one EFA device");
         if (nic->alone && nic->card == 0 && nic->device == 0)
                 say(l, CAUSE_INVALID, nic->node,
                     "the primary interface needs an address, and efa-only has none; write interface, or "

@@ -519,7 +519,7 @@ static void plan_stores(Plan *plan, Stores *s) {
         if (s->host->modelled && !s->host->type && s->count == 0)
                 diag_warn_at(&plan->warnings, "disks-unknown", NULL, "spec.instance.localStorage.strategy",
                              "the table of instance types does not list %s, so this plan assumes no instance "
-                             "stores; set expectedDisks", s->host->instance.type);
+                             "stores; if it has any, set expectedDisks", s->host->instance.type);
         /* nodeadm says nothing here. */
         if (!s->host->modelled && s->seen->looked && s->count == 0 && s->expected == 0)
                 diag_warn_at(&plan->warnings, "no-instance-stores", NULL,

@@ -83,12 +83,11 @@ static void refuse_missing(Stores *s) {
         size_t missing = s->expected - s->n;
         _free_ char *idle = s->seen->idle ? strv_join(s->seen->idle, ", ") : NULL;
         stores_refuse(s, CAUSE_DISKS,
-                      "%zu of %u instance stores %s missing%s: %s says %u, but here %s %s%s%s. Stop and "
-                      "start the instance to move it to other hardware, or set expectedDisks to the number "
-                      "that is here",
+                      "%zu of %u instance stores %s missing%s: %s says %u, but this machine has %s%s%s. "
+                      "Stop and start the instance to move it to other hardware, or set expectedDisks to the "
+                      "number present",
                       missing, s->expected, missing == 1 ? "is" : "are", roles,
-                      host_expected_by(s->config, s->host), s->expected,
-                      s->n == 1 ? "is" : "are", here.data ?: "none",
+                      host_expected_by(s->config, s->host), s->expected, here.data ?: "none",
                       idle ? ", no disk of the controllers at " : "", idle ?: "");
 }
 
@@ -99,8 +98,8 @@ void stores_check_number(Stores *s) {
                 refuse_missing(s);
         if (!enough && number_is_known(s))
                 stores_refuse(s, CAUSE_DISKS,
-                              "RAID10 needs at least four instance stores, but here %s %zu: choose RAID0, or "
-                              "an instance type with more disks", s->count == 1 ? "is" : "are", s->count);
+                              "RAID10 needs at least four instance stores, but this machine has %zu: choose "
+                              "RAID0, or an instance type with more disks", s->count);
 }
 
 const Mount *mounted_elsewhere(const Storage *seen, const char *number, const char *place) {

@@ -106,7 +106,7 @@ static void plan_watch(Plan *plan) {
         if (!plan_find(plan, "start-unit:" FABRIC_MANAGER))
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_UNIT, PHASE_DEVICES, "accelerator", FABRIC_MANAGER,
-                             "check that fabric manager still runs");
+                             "check that fabric manager is still running");
         const char *const others[] = { "start-unit:containerd.service", "import-image:" SANDBOX_ARCHIVE };
         action_after(a, "start-unit:" FABRIC_MANAGER);  /* a failed start is reported already */
         for (size_t i = 0; i < ARRAY_SIZE(others); i++)

@@ -71,7 +71,7 @@ ok "the plan names the blank disk" eval 'plan "{strategy: RAID0}" && tr -s "\n "
 ok "strategy Mount also makes a file system on a blank disk" planned '{strategy: Mount}' make make
 cp -r "$root" "$tmp/before"
 ok "plan writes nothing" diff -r --no-dereference "$tmp/before" "$root"
-ok "RAID10 needs at least four disks" refused '{strategy: RAID10}' EDISKS 'at least four' 'here is 1'
+ok "RAID10 needs at least four disks" refused '{strategy: RAID10}' EDISKS 'at least four' 'this machine has 1'
 ok "a missing second disk is an error that names the disk that is there" refused '{strategy: RAID0, expectedDisks: 2}' EDISKS '1 of 2 instance stores is missing' 'nvme0n1 (AWS47F206C2DE5276E70'
 ok "the plan ID is the same with --skip run and with --skip config" eval 'plan "{strategy: RAID0}" --skip run; planned_id=$(tail -1 "$tmp/out" | cut -d" " -f4-); plan "{strategy: RAID0}" --skip config; [ "$planned_id" = "$(tail -1 "$tmp/out" | cut -d" " -f4-)" ]'
 secret_on nvme0n1

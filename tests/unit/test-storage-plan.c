@@ -303,9 +303,9 @@ static const Row rows[] = {
         { STORAGE_RAID0, "0", .of = 3, .cause = CAUSE_DISKS, .says = { "the members 1, 2" } },
         { STORAGE_RAID0, "" , .raid = "absent", .filesystem = "absent", .mount = "absent" },
         /* RAID10 */
-        { STORAGE_RAID10, "b", .cause = CAUSE_DISKS, .says = { "RAID10 needs at least four instance stores, but here is 1" } },
-        { STORAGE_RAID10, "bb", .cause = CAUSE_DISKS, .says = { "here are 2" } },
-        { STORAGE_RAID10, "bbb", .cause = CAUSE_DISKS, .says = { "here are 3" } },
+        { STORAGE_RAID10, "b", .cause = CAUSE_DISKS, .says = { "RAID10 needs at least four instance stores, but this machine has 1" } },
+        { STORAGE_RAID10, "bb", .cause = CAUSE_DISKS, .says = { "this machine has 2" } },
+        { STORAGE_RAID10, "bbb", .cause = CAUSE_DISKS, .says = { "this machine has 3" } },
         { STORAGE_RAID10, "bbbb", .raid = "make", .filesystem = "make", .mount = "make", .why = "new array on 4 blank disks" },
         { STORAGE_RAID10, "0123", "r0123:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID10, "0123", "d0123:x", .raid = "keep", .filesystem = "keep", .mount = "make", .why = "degraded" },
@@ -708,7 +708,7 @@ TEST(a_strategy_without_disks_is_a_warning) {
         m->s.host.storage.idle = keep_list(m, LIST("0000:00:1f.0"));
         m->s.host.pci = &controller;
         m->s.host.n_pci = 1;
-        ASSERT_REFUSED(m, CAUSE_DISKS, "1 of 1 instance stores is missing", "the PCI bus", "here are none", "no disk of the controllers at 0000:00:1f.0");
+        ASSERT_REFUSED(m, CAUSE_DISKS, "1 of 1 instance stores is missing", "the PCI bus", "this machine has none", "no disk of the controllers at 0000:00:1f.0");
 }
 
 TEST(missing_disks_are_counted_and_named) {
@@ -719,7 +719,7 @@ TEST(missing_disks_are_counted_and_named) {
         ASSERT_EQ(diag_count(&m->s.diag, false), 1);
         _cleanup_(machine_donep) Machine *none = machine_new(STORAGE_MOUNT, "", 0);
         none->s.host.type = &sample_type;
-        ASSERT_REFUSED(none, CAUSE_DISKS, "1 of 1 instance stores is missing: the table of instance types says 1, but here are none");
+        ASSERT_REFUSED(none, CAUSE_DISKS, "1 of 1 instance stores is missing: the table of instance types says 1, but this machine has none");
         _cleanup_(machine_donep) Machine *more = machine_new(STORAGE_RAID0, "bbb", 0);
         more->s.config.instance.storage.expected_disks = 2;
         ASSERT_PLANNED(more);

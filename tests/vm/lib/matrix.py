@@ -204,7 +204,7 @@ class Matrix:
         else:
             enough = self.strategy == 'RAID0' or self.n > 4
             found = self.node.complaints_refused('EDISKS', [f'has {self.n} members, but only {self.n - 1} instance store' if enough else
-                                                            f'needs at least four instance stores, but here are {self.n - 1}'], before)
+                                                            f'needs at least four instance stores, but this machine has {self.n - 1}'], before)
         self.node.off()
         self.node.kept = {**kept, **self.node.kept}
         self.node.configure()
