@@ -138,7 +138,7 @@ int part_clear(Division *d, const DividedGpu *part, const NvmlInstances *keep) {
                 if (instance_like(keep, &there.items[i]))
                         continue;
                 const NvmlProfile *profile = part_profile(part, there.items[i].profile);
-                _free_ char *what = xasprintf("the instance %s cannot be destroyed", profile->name);
+                _free_ char *what = xasprintf("the MIG instance %s cannot be destroyed", profile->name);
                 code = nvml_mig_destroy(&there.items[i]);
                 if (code != NVML_OK)
                         return division_fail(d, part, code, what);

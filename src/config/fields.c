@@ -67,7 +67,7 @@ static const Field cluster_fields[] = {
         { FIELD("apiServerEndpoint", "URL of the API server, https://…; required."),
           .flags = FIELD_NO_NUMBER, .pattern = DOC(CHECK_PLAIN_HOST), AT(STRING, cluster.endpoint),
           NODEADM("https://0123456789ABCDEF0123456789ABCDEF.gr7.us-west-2.eks.amazonaws.com") },
-        { FIELD("certificateAuthority", "CA certificates of the cluster, base64 of PEM; required."),
+        { FIELD("certificateAuthority", "CA certificates of the cluster, as base64-encoded PEM; required."),
           .pattern = DOC("^[A-Za-z0-9+/=\\r\\n]*$"), BOUND(STRING, cluster, bind_authority),
           NODEADM("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==") },
         { FIELD("cidr", "Service range of the cluster, such as 10.100.0.0/16 or an IPv6 range; required."),

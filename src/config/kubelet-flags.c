@@ -494,8 +494,8 @@ static void check_word(Reading *r, const char *word, const char *path) {
         _free_ char *flag = xasprintf("--%s", word);
         bool certain = !r->merge->partial && word[strspn(word, "0123456789.")];
         KubeletFlag f;
-        if (reading_report(r, certain, path, "is neither a flag, which begins with --, nor the value of one: "
-                                           "kubelet exits; remove it") && kubelet_flag_find(flag, &f))
+        if (reading_report(r, certain, path, "is neither a flag, which begins with --, nor the value of one, "
+                                           "so kubelet would exit; remove it") && kubelet_flag_find(flag, &f))
                 diag_suggest(r->diag, "--%s", f.name);
 }
 
@@ -520,10 +520,10 @@ static size_t check_value(Reading *r, const char *word, const char *next, const 
         }
         if (value)
                 fault = flag_fault(&f, value, &room, &certain);
-        const char *then = streq(f.name, "cluster-dns") ? "kubelet ignores it, and pods cannot resolve names"
-                                                        : "kubelet exits";
+        const char *then = streq(f.name, "cluster-dns") ? "pods could not resolve names"
+                                                        : "kubelet would exit";
         if (fault)
-                reading_report(r, certain, path, "--%s %s: %s", f.name, fault, then);
+                reading_report(r, certain, path, "%s: --%s %s", then, f.name, fault);
         return apart ? 2 : 1;
 }
 

@@ -418,7 +418,7 @@ static void check_rules(Validator *v) {
         TEXT("spec.cluster.name", is_given, "is missing: the name of the EKS cluster that this node joins");
         TEXT("spec.cluster.apiServerEndpoint", is_given, "is missing: the https URL of the API server");
         TEXT("spec.cluster.certificateAuthority", is_given,
-             "is missing: the CA certificate of the cluster, base64 of PEM");
+             "is missing: write the CA certificate of the cluster, as base64-encoded PEM");
         TEXT("spec.cluster.cidr", is_given,
              "is missing: the service range of the cluster, such as 10.100.0.0/16");
         VALUE("spec.cluster.id", is_given_on_outposts, "is missing: enableOutpost: true needs it");

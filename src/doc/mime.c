@@ -257,8 +257,8 @@ static void warn_no_blank(Splitter *s, bool part, Cursor c) {
         (void)part_warn(s, part, c.line, "missing-blank-line",
                         name_of(l) > 0 ? "a blank line is missing above this line: cloud-init takes this "
                                          "line for a header and drops it; add a blank line"
-                                       : "a blank line is missing above this line: cloud-init reads the "
-                                         "message, but nodeadm refuses it; add a blank line");
+                                       : "a blank line is missing above this line: cloud-init accepts such "
+                                         "a MIME message, but nodeadm refuses it; add a blank line");
 }
 
 /* Nothing reads text behind the closing delimiter: warns of a NodeConfig there (M11). */

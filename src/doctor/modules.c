@@ -220,7 +220,7 @@ static void tell_no_kernels(Look *l, const Need *need) {
         TELL(l->checks, CHECK_UNKNOWN, "module", "kernels", NULL, NULL,
              root_list(l->root, MODULES, &names) == -EACCES
                      ? MODULES " is not readable by this user: run this as root to check %s and others"
-                     : MODULES " has no kernel, so only a boot can show %s and others",
+                     : MODULES " has no kernel, so only a boot can check %s and others",
              need->name);
 }
 
@@ -299,7 +299,7 @@ void look_feature(Look *l, const Need *need) {
                 l->features_unknown = true;
                 TELL(l->checks, CHECK_UNKNOWN, "feature", "kernel configuration", NULL, NULL,
                      "/boot/config-VERSION and " MODULES "/VERSION/config are not readable for any kernel, "
-                     "so only a boot can show %s and others",
+                     "so only a boot can check %s and others",
                      need->name);
         }
         if (known > 0 && lacking == 0)

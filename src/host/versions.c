@@ -99,8 +99,8 @@ static int detect_version(const Root *root, const Program *p, const char *given,
                 return ask_program(p, ret, diag);
         if (r == -ENOENT)
                 return diag_error(diag, r, CAUSE_FACTS,
-                                  "the version of %s is not known: %s does not exist below %s, where "
-                                  "programs do not run. Write it to that file, or plan with %s",
+                                  "the version of %s is not known: %s does not exist below %s, and "
+                                  "nodestrap runs no programs there. Write it to that file, or plan with %s",
                                   p->name, p->file, root_path(root), p->option);
         if (r < 0)
                 return fact_error(diag, r, p->file, "the version is not known");

@@ -172,7 +172,7 @@ TEST(an_instance_in_use_is_a_failure_and_nothing_changes) {
         want(&m, 0, "7g.80gb");
         want(&m, 1, "7g.80gb");
         write_file(m.state, "mig 0 1 1\ninstance 0 1 14 2 2 1\nmig 1 1 1\ninstance 1 1 14 0 2 1\ninstance 1 2 9 4 4 1\n");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): the instance 2g.20gb cannot be destroyed: In use by another client (19)");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): the MIG instance 2g.20gb cannot be destroyed: In use by another client (19)");
         ASSERT_CONTAINS(m.work.text, "; every GPU has its earlier MIG state again");
         ASSERT_EQ(instances(&m, "instance 0 1 14 2 2 1"), 1);
         ASSERT_EQ(instances(&m, "instance 0 "), 1);

@@ -103,7 +103,7 @@ TEST(m3_headers_end_at_a_blank_line_or_at_yaml) {
 /* The results follow the email package of Python: does it take the line as a header? */
 TEST(m3_a_missing_blank_line_is_a_warning) {
 #define LOST  "a blank line is missing above this line: cloud-init takes this line for a header"
-#define READ  "a blank line is missing above this line: cloud-init reads the message"
+#define READ  "a blank line is missing above this line: cloud-init accepts such a MIME message"
         static const struct { const char *text, *says; } cases[] = {
                 { OURS "apiVersion: x\nkind: y", LOST }, { OURS "spec:\n  a: b", LOST }, { OURS "'kind': x", LOST }, { OURS "{\"kind\": 1}", LOST },
                 { OURS "# text", READ }, { OURS "- a: b", READ }, { OURS "{ \"kind\": 1}", READ },
