@@ -21,8 +21,8 @@ reason='"failed to validate kubelet configuration, error: invalid configuration:
 
 try "the run phase exits with 50" exited nodestrap-run 50
 try "the last line has the sentence of kubelet" in_journal "^nodestrap: failed \\(50 EKUBELET\\) at start-unit:kubelet.service: kubelet.service did not stay up: its process exited with status 1 and says $reason"
-try "the message has the line of the NodeConfig with that setting" in_journal '^nodestrap: failed \(50 EKUBELET\) .*; .*50-spec.yaml, line 3 says spec.kubelet.config.maxPods$'
-try "status.json has the sentence of kubelet and the setting" grep -E '"text": ".*must not be a negative number.*says spec.kubelet.config.maxPods' /run/nodestrap/status.json
+try "the message has the line of the NodeConfig with that setting" in_journal '^nodestrap: failed \(50 EKUBELET\) .*; .*50-spec.yaml, line 3 sets spec.kubelet.config.maxPods$'
+try "status.json has the sentence of kubelet and the setting" grep -E '"text": ".*must not be a negative number.*sets spec.kubelet.config.maxPods' /run/nodestrap/status.json
 
 cat >/run/says <<'END'
 #!/bin/sh
@@ -30,7 +30,7 @@ echo 'E1127 02:46:12.326861 5484 run.go:72] "command failed" err="invalid argume
 END
 chmod 755 /run/says; says /run/says
 try "init fails if kubelet refuses a flag" no init flag
-try "the message has the line of the wrong flag" last_line flag 'says "invalid argument .*2.* for .*--v.* flag, .*; user-data, part 1, line [0-9]+ says spec.kubelet.flags\[1\]$'
+try "the message has the line of the wrong flag" last_line flag 'says "invalid argument .*2.* for .*--v.* flag, .*; user-data, part 1, line [0-9]+ sets spec.kubelet.flags\[1\]$'
 try "neither the message nor the status has a secret" no grep hunter2 out/flag /run/nodestrap/status.json
 
 # A secret looks different in a line without its escapes, and nodestrap does not know half a secret.
@@ -47,7 +47,7 @@ try "the status has no part of these secrets" no grep -E 'tulip|staple' out/esca
 says '/bin/sh -c "systemd-notify --ready; exec /usr/bin/kubelet $NODEADM_KUBELET_ARGS"'
 try "the run phase succeeds if kubelet ends later" init later || cat out/later
 nodestrap wait --timeout 5m >out/wait 2>&1
-try "wait says why kubelet ended, and does not wait for its deadline" last_line wait "^nodestrap: failed \\(50 EKUBELET\\) at join: kubelet.service is .*and says $reason; see journalctl -u kubelet .*; the NodeConfig says spec.kubelet.config.maxPods$"
+try "wait says why kubelet ended, and does not wait for its deadline" last_line wait "^nodestrap: failed \\(50 EKUBELET\\) at join: kubelet.service is .*and says $reason; see journalctl -u kubelet .*; the NodeConfig sets spec.kubelet.config.maxPods$"
 
 systemctl stop kubelet; systemctl reset-failed kubelet; nodestrap wait --timeout 10 >out/stopped 2>&1
 try "wait does not report EKUBELET if you have stopped kubelet" no grep EKUBELET out/stopped

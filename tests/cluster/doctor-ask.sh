@@ -112,7 +112,7 @@ while pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done
 groups() { find /sys/fs/cgroup -name 'nodestrap-ask.*' | grep .; }
 try "a killed doctor leaves its control groups" groups
 cp_is 'echo "cp: no space" >&2; exit 1'; asks ''
-try "a cp that fails" no_answer 'let it copy /etc: cp -a /etc/. exits with 1: cp: no space; correct'
+try "a cp that fails" no_answer 'let it copy /etc: cp -a /etc/. exited with 1: cp: no space; correct'
 try "the next one removes them" no groups
 rm /usr/local/bin/cp
 box() {
