@@ -133,7 +133,7 @@ int command_config_sign(Run *run) {
                             &run->diag));
         if (r >= 0 && from->blobs.n == 0)
                 r = diag_error(&run->diag, -ENODATA, CAUSE_NO_CONFIG,
-                               "the sources are empty: there is nothing to sign");
+                               "config sign found no user data: the sources are empty; name others with -c");
         THEN(r, signature_make(&from->blobs, &key, &fields, &text, &run->diag));
         OPENSSL_cleanse(&key, sizeof key);
         THEN(r, check_signed(text, o, &run->diag));
@@ -160,7 +160,8 @@ int command_config_verify(Run *run) {
         THEN(r, signatures_verify(&from->blobs, from->trust, &from->signatures, &run->diag));
         if (r >= 0 && from->signatures.n == 0)
                 r = diag_error(&run->diag, -ENODATA, CAUSE_SIGNATURE,
-                               "the sources are empty: there is no signature to verify");
+                               "config verify found no signature: the sources are empty; name others with "
+                               "-c");
         if (r >= 0)
                 tell_signatures(run);
         return r;

@@ -165,7 +165,7 @@ const char *static_memory(const KubeletGiven *g) {
         }
         if (g->nodes > 0 && last >= (json_int_t)g->nodes)
                 return text_say(g->room, "names NUMA node %lld, but the machine has only %u of them, "
-                                         "numbered from 0", (long long)last, g->nodes);
+                                "numbered from 0", (long long)last, g->nodes);
         if (kept < 0 && sum > 0)
                 return NULL;
         if (kept < 0)

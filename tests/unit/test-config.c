@@ -935,6 +935,7 @@ TEST(proxies_and_services) {
                         "a, line 5: spec.instance.environment.default: no-proxy: sets a proxy, but NO_PROXY has spaces between its entries: ");
         expect_accepted(ENVIRONMENT("default: {NO_PROXY: 'a b'}"), NULL);
         expect_accepted(ENVIRONMENT("containerd: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p}"), NULL);       /* asks neither */
+        expect_accepted(ENVIRONMENT("kubelet.service: {HTTP_PROXY: http://p, NO_PROXY: 169.254.169.25}"), "kubelet.service: no-proxy: ");
         expect_accepted(ENVIRONMENT("kubelet: {HTTP_PROXY: http://p, NO_PROXY: 169.254.169.25}"), "environment.kubelet: no-proxy: ");
         _cleanup_(loaded_done) Loaded six = LOAD(HEAD "spec:\n  cluster: {name: c, apiServerEndpoint: 'https://A.gr7.eks.amazonaws.com:443', certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 'fd00::/108'}\n"
                 ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, NO_PROXY: '169.254.169.254,.eks.amazonaws.com'}"));
