@@ -32,7 +32,7 @@ void results_done(Results *r);
 const Result *results_first_failure(const Results *r);          /* by time, NULL if all went well */
 size_t results_count(const Results *r, Outcome outcome);
 
-#define KUBELET_LEFT "kubelet, started by an earlier run of this boot, keeps running"
+#define KUBELET_LEFT "kubelet, started by an earlier run in this boot, keeps running"
 
 /* Applies every possible action; the dependents of a failed one are skipped. < 0 if any failed: the diag then
  * has the root cause first. Below another root it writes files and skips units. A stop signal (base/time.h)

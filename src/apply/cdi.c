@@ -145,7 +145,7 @@ static int generator_failed(Work *w, const GpuNames *names, int r) {
                 return r;
         diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
                      "no CDI file was made: GPU %s (%s) is in MIG mode without an instance, and nvidia-ctk "
-                     "fails on that. Make instances and run nodestrap init again, or list them in "
+                     "fails on that. Create instances and run nodestrap init again, or list them in "
                      "spec.accelerator.nvidia.mig",
                      gpu->index, gpu->address);
         return 0;

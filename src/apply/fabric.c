@@ -112,7 +112,7 @@ static int fail_late(Gate *g) {
                     *words = late_words(g, after);
         if (!words)
                 return work_fail(g->w, -ETIMEDOUT, CAUSE_NVML,
-                                 "%s, unchanged%s; dmesg | grep -E 'NVRM|Xid' shows what the driver reports",
+                                 "%s, even%s; dmesg | grep -E 'NVRM|Xid' shows what the driver reports",
                                  g->trouble.text, after);
         return work_fail(g->w, -ETIMEDOUT, CAUSE_FABRIC, "%s%s%s", words, g->trouble.text ? "; " : "",
                          g->trouble.text ?: "");
@@ -168,7 +168,8 @@ static int gpu_look(Gate *g, size_t i) {
         if (code == NVML_OK)
                 return 0;
         _free_ char *text = nvml_text(code);
-        g->trouble = (NvmlTrouble){ code, xasprintf("asking %s for its fabric state: %s", name, text) };
+        g->trouble = (NvmlTrouble){ code, xasprintf("the fabric state of %s cannot be read: "
+                                                    "%s", name, text) };
         return -EIO;
 }
 

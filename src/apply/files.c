@@ -181,7 +181,7 @@ static int files_work(Work *w) {
         batch_sync(w);
         /* Failures are not reported: prune-files writes the same file. */
         int r = listed->state == FILE_STAGED ? listed->synced : 0;
-        if (listed->state == FILE_STAGED && r >= 0 && files_at(w, listed->action, "putting it in its place"))
+        if (listed->state == FILE_STAGED && r >= 0 && files_at(w, listed->action, "renaming it into place"))
                 r = root_tmp_publish(&listed->tmp);
         if (r < 0)
                 log_debug("cannot list the new files in the manifest: %s", strerror(-r));
@@ -189,7 +189,7 @@ static int files_work(Work *w) {
         root_tmp_release(&listed->tmp);
         batch_withhold(files);
         for (File *f = files->items; f < files->items + files->n; f++)
-                if (f->state == FILE_STAGED && files_at(w, f->action, "putting it in its place") &&
+                if (f->state == FILE_STAGED && files_at(w, f->action, "renaming it into place") &&
                     !file_skip_if_broken(files, f)) {
                         r = f->executor->publish ? f->executor->publish(w, &f->tmp)
                                                  : root_tmp_publish(&f->tmp);

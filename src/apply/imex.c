@@ -78,7 +78,7 @@ static int not_ready(Work *w, const char *answer) {
         return work_fail(w, -ETIMEDOUT, CAUSE_IMEX,
                          "IMEX is not ready; its last answer was \"%s\"%s. Every node of "
                          "spec.accelerator.nvidia.imex.nodes must run IMEX with the same list, and reach "
-                         "TCP port 50000 of the others (security group); /var/log/nvidia-imex.log shows more",
+                         "TCP port 50000 on the others (security group); /var/log/nvidia-imex.log shows more",
                          t.data ?: "", nodes);
 }
 

@@ -29,7 +29,7 @@ static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
                         *ret_text = xasprintf("the licence of %s cannot be read: %s", name, error);
                 else if (!license.supported)
                         *ret_text = xasprintf("%s is a fractional GPU, and its driver does not support "
-                                              "licences: it needs the GRID driver for EC2", name);
+                                              "licensing: it needs the GRID driver for EC2", name);
                 else
                         *ret_text = xasprintf("%s is a fractional GPU and has no licence%s%s", name,
                                               *license.product ? " for " : "", license.product);
@@ -66,7 +66,7 @@ int license_work(Work *w) {
                         break;
                 }
                 work_draft(w, NULL, CAUSE_LICENSE, xstrdup(text));
-                work_progress(w, "%s yet; " DAEMON " requests it", text);
+                work_progress(w, "%s; waiting for " DAEMON, text);
                 if (!work_pause(w, STEP_USEC))
                         r = work_fail(w, -ECANCELED, CAUSE_LICENSE, "stopped while %s", text);
         }

@@ -141,7 +141,7 @@ static void look_at_sysctl(const Root *root, Action *a) {
                 tell(a, LIVE_KEEP, NULL);
         else {
                 have[strcspn(have, "\n")] = 0;
-                tell(a, LIVE_CHANGE, a->secret ? xstrdup("it has another value")
+                tell(a, LIVE_CHANGE, a->secret ? xstrdup("it has a different value")
                                                : xasprintf("it is %.60s", have));
         }
 }
@@ -191,7 +191,8 @@ static void look_at_unit(const Root *root, const Plan *plan, Action *a, const ch
         else if (same > 0 || (begun && unit_reads_nothing(a)))
                 tell(a, begun ? LIVE_KEEP : LIVE_CHANGE, begun ? NULL : xasprintf("it is %s", active));
         else
-                tell(a, LIVE_CHANGE, xstrdup(begun ? "it runs with other settings" : "it is not running"));
+                tell(a, LIVE_CHANGE, xstrdup(begun ? "it runs with different settings" : "it is not "
+                                                                                         "running"));
 }
 
 static int ask_systemd(const Plan *plan, sd_bus **ret_bus, sd_bus_message **ret) {

@@ -49,7 +49,7 @@ static int tell_efa(Work *w, unsigned bound, const char *unbound) {
         if (*unbound)
                 return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing",
                                  "%u of %u EFA devices have the efa driver; these do not: %s. Look for efa "
-                                 "in dmesg, and update the driver if it does not know them",
+                                 "in dmesg, and update the driver if it does not support them",
                                  bound, seen, unbound);
         return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing",
                          "%u EFA devices exist, and the configuration wants %u; add network interfaces to "
@@ -79,7 +79,7 @@ static const Kind kinds[] = {
           "lsmod and dmesg (mlx5) show which one does not work" },
         { "neuron", CAUSE_NEURON, false,
           "the driver makes one for each device that it started",
-          "dmesg (neuron) shows why one did not start. Use a driver version that knows the device (inf1: "
+          "dmesg (neuron) shows why one did not start. Use a driver version that supports the device (inf1: "
           "aws-neuronx-dkms 2.21); if the device is broken, replace the instance" },
 };
 

@@ -49,7 +49,7 @@ static json_t *manifest_read(const Root *root, const char *path, Diag *diag) {
         if (version && json_integer_value(version) != MANIFEST_VERSION) {
                 diag_warn_at(diag, "manifest-newer", NULL, path,
                              "this nodestrap does not know its version, so no listed file is removed; "
-                             "install the newer nodestrap, or remove it");
+                             "install a newer nodestrap, or remove this file");
                 json_decref(manifest);
                 json_decref(files);
                 return NULL;

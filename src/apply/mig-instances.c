@@ -155,7 +155,7 @@ static int fail_fit(Division *d, const DividedGpu *part) {
 }
 
 static int fail_create(Division *d, const DividedGpu *part, const NvmlProfile *profile, int code) {
-        _free_ char *what = xasprintf("an instance %s cannot be made", profile->name);
+        _free_ char *what = xasprintf("a %s instance cannot be created", profile->name);
         return division_fail(d, part, code, what);
 }
 

@@ -174,7 +174,7 @@ static int refuse_reboot(Division *d, const char *boot, const char *gpus, const 
                 return work_fail(d->w, -EIO, CAUSE_MIG_REBOOT,
                                  "MIG mode of %s is still pending after a reboot (now: %s); nodestrap "
                                  "does not reboot again. nvidia-smi -q shows the modes; remove "
-                                 MIG_LEDGER " to allow another",
+                                 MIG_LEDGER " to allow another reboot",
                                  gpus, why);
         if (!holders_may_stop(d->w))
                 return fail_to_stop(d);

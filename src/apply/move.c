@@ -225,7 +225,7 @@ static int source_look(const Moving *m, Source *s) {
         if (place.mount)
                 return work_fail(
                         m->work, -EBUSY, CAUSE_MOVE,
-                        "%s has its own file system mounted on it, and nodestrap moves no file system; "
+                        "%s has its own file system mounted on it, and nodestrap does not move file systems; "
                         "unmount it, or name %s",
                         s->move->from,
                         m->work->action->storage.volume ? "another target"
@@ -316,7 +316,7 @@ static int incoming_remove(const Moving *m, bool done) {
         _free_ char *where = NULL;
         int r = done ? tree_remove(m->fd, INCOMING, &where) : incoming_clear(m, &where);
         _free_ char *path = xasprintf("%s/%s", m->target, where ?: "");
-        return r < 0 ? move_fail(m, r, "is left from an earlier copy and cannot be removed", path) : 0;
+        return r < 0 ? move_fail(m, r, "is left over from an earlier copy and cannot be removed", path) : 0;
 }
 
 /* The slash copies what a link points to, under the name of the link. --preserve=xattr: -a alone ignores a

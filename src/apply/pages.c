@@ -342,7 +342,7 @@ int pages_work(Work *w) {
                 _free_ char *size = bytes_text(w->action->pages.size);
                         diag_warn_at(&w->warnings, "hugepages-in-use", NULL, w->action->id,
                                      "%llu pages of %s are no longer reserved, but still in use; their "
-                                     "memory becomes free when the programs that use them end",
+                                     "memory becomes free when the programs that use them exit",
                                      (unsigned long long)pool.surplus, size);
         }
         return r < 0 ? r : pool.reserved != before || stray.reserved > 0;

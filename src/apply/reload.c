@@ -60,14 +60,14 @@ static int load(Work *w) {
 
 static void warn(Work *w, const char *file, const char *why) {
         diag_warn_at(&w->warnings, "driver-options", NULL, w->action->id,
-                     "%s has other options than the loaded NVIDIA driver, which cannot be loaded again: "
+                     "%s differs from the options of the loaded NVIDIA driver, which cannot be loaded again: "
                      "%s; reboot once to use them",
                      file, why);
 }
 
 static int reload(Work *w, const char *file, const char *now) {
         _strv_ char **modules = NULL, **seen = NULL;
-        work_progress(w, "the loaded driver runs with other options than %s sets: loading it again", file);
+        work_progress(w, "the options of the loaded driver differ from %s: loading the driver again", file);
         add_users(w, DRIVER, &seen, &modules);
         bool noted = holders_note(w, modules);
         if (noted)

@@ -25,7 +25,7 @@
 #define CPUS_FILE  "/sys/devices/system/cpu/online"
 #define UNREADABLE "kubelet cannot read it"
 #define OTHER_SUM  "its checksum is wrong"
-#define OTHER_POLICY "it has another policy"
+#define OTHER_POLICY "it has a different policy"
 
 static const char *setting(const Action *a, const char *name) {
         size_t n = strlen(name);
@@ -170,7 +170,7 @@ static const char *memory_contradicts(_unused_ const Root *root, _unused_ const 
         if (!streq(json_get_text(state, "policyName"), policy))
                 return OTHER_POLICY;
         if (streq(policy, "Static"))
-                return "memory sizes differ at each boot";
+                return "memory sizes change at each boot";
         if (!is_empty(json_object_get(state, "machineState")) ||
             !is_empty(json_object_get(state, "entries")) || !sum_is(json_object_get(state, "checksum"), none))
                 return OTHER_SUM;

@@ -275,7 +275,7 @@ void task_checked(Task *t, bool needed) {
 void tasks_done(Apply *a) {
         for (size_t i = 0; i < a->n; i++)
                 if (a->tasks[i].state != TASK_ENDED)
-                        task_skip(&a->tasks[i], xstrdup("the run ended before it began"), false);
+                        task_skip(&a->tasks[i], xstrdup("the run ended before this action began"), false);
         tasks_release(a);
         for (size_t i = 0; i < a->n; i++)
                 FREE_ALL(a->tasks[i].after, a->tasks[i].after_any);

@@ -368,12 +368,13 @@ char **command(const char *word, ...) {
 
 static const char *hint_for(Cause cause) {
         static const char disk[] =
-                "; dmesg shows whether a disk fails; if a disk is broken, replace the instance";
+                "; dmesg shows whether a disk is failing; if a disk is broken, replace the instance";
         static const char module[] =
-                "; modinfo shows whether the image has it for this kernel, dmesg why the kernel refused it";
+                "; modinfo shows whether the image has it for this kernel, and dmesg why the kernel "
+                "refused it";
         static const char driver[] =
-                "; modinfo shows whether the image has it for this kernel, dmesg (NVRM) why the kernel "
-                "refused it. If a pod brings the driver, like the NVIDIA GPU operator, set "
+                "; modinfo shows whether the image has it for this kernel, and dmesg (NVRM) why the kernel "
+                "refused it. If a pod installs the driver (NVIDIA GPU operator), set "
                 "spec.accelerator.nvidia.mode: off";
         static const struct { Cause cause; const char *hint; } hints[] = {
                 { CAUSE_ARRAY, disk },
@@ -382,7 +383,8 @@ static const char *hint_for(Cause cause) {
                 { CAUSE_EFA, module },
                 { CAUSE_DRIVER, driver },
                 { CAUSE_NVIDIA_SMI, "; dmesg (NVRM, Xid) shows what happened to the driver" },
-                { CAUSE_CDI, "; nvidia-smi -L must list every GPU, and the instances of those in MIG mode" },
+                { CAUSE_CDI, "; nvidia-smi -L must list every GPU, and the MIG devices of those in MIG "
+                             "mode" },
         };
         return PICK(h, hints, ARRAY_SIZE(hints), h->cause == cause, h->hint, "");
 }

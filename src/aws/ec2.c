@@ -92,14 +92,15 @@ static uint64_t left_of(const Ec2 *ec2, uint64_t span_usec) {
 /* policy: one that grants the permission. */
 static int ask_ec2(const Ec2 *ec2, Query *q, const char *policy, Diag *diag) {
         _free_ char *unauthorized =
-                xasprintf("the instance role lacks the permission ec2:%s (%s has it), or a service control "
+                xasprintf("the instance role lacks the permission ec2:%s (%s grants it), or a service "
+                          "control "
                           "policy or VPC endpoint policy denies it",
                           q->action, policy);
         q->service = &ec2_api;
         q->imds = ec2->imds;
         q->credentials = &credentials;
         q->unauthorized = unauthorized;
-        q->expired = "the credentials have expired, even after a new fetch";
+        q->expired = "even the newly fetched credentials have expired";
         q->requests = &requests;
         q->turns = ec2->turns;
         if (!credentials.key_id) {

@@ -140,7 +140,7 @@ static QueryStep judge_answer(Asking *a, const HttpsReply *reply) {
                 return QUERY_DONE;
         a->missing = r == 0;
         return try_again(a,
-                         r < 0 ? xasprintf("an answer that is not XML from %s", q->service->name)
+                         r < 0 ? xasprintf("a non-XML answer from %s", q->service->name)
                                : xstrdup(q->missing),
                          r == 0 && q->missing_advice ? xstrdup(q->missing_advice)
                                                      : advise_interception(q->service, ""));
@@ -289,7 +289,7 @@ static int report_exhaustion(const Asking *a, unsigned attempts, uint64_t usec, 
                            : xstrdup("");
         int r = a->hopeless ? -EKEYREJECTED : a->reached ? -ETIMEDOUT : -EHOSTUNREACH;
         return diag_error(diag, r, q->service->cause,
-                          "no usable answer from %s at %s to %s after %u requests in %.1f s; the last one: "
+                          "no usable answer from %s at %s for %s after %u requests in %.1f s; the last one: "
                           "%s. %s%s",
                           q->service->name, a->endpoint.host, q->action, attempts,
                           (double)usec / USEC_PER_SEC, a->why, a->advice, instead);

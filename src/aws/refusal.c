@@ -53,7 +53,7 @@ char *refusal_word(const Text *body, const char *path) {
 
 char *refusal_clock(const char *service, int64_t date) {
         if (date == 0)
-                return xstrdup("its answer has no date to compare the clock here with");
+                return xstrdup("its answer has no date to check this clock against");
         int64_t ahead = date - (int64_t)time(NULL);
         return xasprintf("the clock here is %lld s %s %s", (long long)(ahead < 0 ? -ahead : ahead),
                          ahead < 0 ? "ahead of" : "behind", service);

@@ -95,9 +95,9 @@ bool run_again(Run *run, int error) {
         hide_in_run(run);
         const Diagnostic *why = diag_first_error(&run->diag);
         _free_ char *line = diagnostic_format(why);
-        _free_ char *text = xasprintf("try %zu of %d failed (%s) at %s: %.*s", run->tried.n + 1, TRIES,
+        _free_ char *text = xasprintf("attempt %zu of %d failed (%s) at %s: %.*s", run->tried.n + 1, TRIES,
                                       cause_word(why->cause), run->step, (int)strcspn(line, "\n"), line);
-        log_warning("%s; the next try begins in %.0f s.", text, usec_seconds(run->pause_usec));
+        log_warning("%s; the next attempt begins in %.0f s.", text, usec_seconds(run->pause_usec));
         sleep_usec(run->pause_usec);
         if (stop_signal())
                 return false;

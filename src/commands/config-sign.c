@@ -107,7 +107,7 @@ static int check_signed(const char *text, const Options *o, Diag *diag) {
         blobs_add(&blobs, (Position){ .source = "signed text" }, xmemdup(text, size), size);
         if (size > USER_DATA_MAX)
                 diag_warn(diag, "user-data-large",
-                          "the output has %zu bytes, but EC2 accepts at most %d as user data: compress it "
+                          "the output is %zu bytes, but EC2 accepts at most %d as user data: compress it "
                           "(gzip -9); nodestrap, nodeadm and cloud-init can read gzip",
                           size, USER_DATA_MAX);
         return check_content(&blobs, o->cluster, diag);

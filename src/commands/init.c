@@ -57,7 +57,8 @@ static void warn_of_other(Run *run) {
         if (root_link_name(run->root, BOOTSTRAPPER_LINK, &by) < 0 || streq(by, own))
                 return;
         diag_warn(&run->diag, "two-bootstrappers",
-                  "the %s units configured this boot (" BOOTSTRAPPER_LINK "), and this %s init overwrites "
+                  "the %s units configured the node in this boot (" BOOTSTRAPPER_LINK "), and this %s init "
+                                                                                      "overwrites "
                   "their work; reboot to restore it",
                   by, own);
 }

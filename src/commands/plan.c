@@ -167,7 +167,7 @@ static const char *reason_to_differ(const Run *run, const Status *status) {
         if (kept_read(run->root, &kept) < 0)
                 return "run nodestrap plan as root to see the reason";
         spec_digest(json_object_get(run->config->document, "spec"), spec);
-        return streq(spec, kept.spec) ? "facts of this machine have changed since"
+        return streq(spec, kept.spec) ? "facts about this machine have changed since"
                                       : "its sources have changed since";
 }
 
@@ -178,7 +178,7 @@ static void compare_with_boot(Run *run) {
         const char *id = status.plan_id;
         if (*id && !streq(id, run->plan->id))
                 diag_warn(&run->diag, "plan-differs",
-                          "the last run of this boot had another plan, %.14s…: %s; see nodestrap plan "
+                          "the last run in this boot had a different plan, %.14s…: %s; see nodestrap plan "
                           "--show-diff",
                           id, reason_to_differ(run, &status));
 }

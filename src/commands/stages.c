@@ -81,8 +81,9 @@ int run_open_root(Run *run) {
         int r = root_new(o->root, &run->root);
         if (r == -ENOSYS)
                 return diag_error(&run->diag, r, CAUSE_FACTS,
-                                  "openat2(2), which opens all files, is missing: use Linux 5.6 or later, "
-                                  "QEMU 9.2 or later for user emulation; no seccomp filter may block it");
+                                  "openat2(2), which nodestrap needs, is missing: use Linux 5.6 or later "
+                                  "(for user emulation, QEMU 9.2 or later) without a seccomp filter that "
+                                  "blocks it");
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_USAGE, "--root %s: %s", o->root, strerror(-r));
         run->cache = o->cache ? root_absolute(run->root, o->cache) : NULL;

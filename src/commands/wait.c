@@ -31,7 +31,7 @@ static void take_refusal(const Root *root, const Diag *diag, JoinOutcome *outcom
 static JoinGoal choose_goal(const Root *root, const char *goal) {
         _cleanup_(status_done) Status status = {};
         if (status_read(root, &status) == -EACCES)
-                log_warning(REPORT_STATUS " is not readable, so a failed init stays unseen; run sudo "
+                log_warning(REPORT_STATUS " is not readable, so a failed init goes unnoticed; run sudo "
                             "nodestrap wait.");
         JoinGoal usual = status.accelerator.expects ? JOIN_DEVICES : JOIN_READY;
         return goal ? (JoinGoal)join_goal_from_string(goal) : usual;

@@ -160,7 +160,7 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
         if ((http || https) && has_blank_within(none))
                 merge_warn(m, diag, "no-proxy", path,
                            "sets a proxy, but NO_PROXY has spaces between its entries: kubelet and the ECR "
-                           "login read only commas; use commas");
+                           "login split it only at commas");
         if (http && !list_covers(none, "169.254.169.254"))
                 text_add(&missing, "169.254.169.254");
         if (http && six && !list_covers(none, "fd00:ec2::254"))

@@ -90,7 +90,7 @@ static void judge_snapshotter(Judgement *j, const json_t *table, const char *pat
         if (!fault)
                 return;
         if (streq(fault, UNKNOWN_PLUGIN))
-                fault = "is not a snapshotter of this containerd or of proxy_plugins";
+                fault = "is not a snapshotter of this containerd or in proxy_plugins";
         _free_ char *whole = xasprintf("%s%s", fault, then);
         tell(j, whole, "config.plugins.%s.snapshotter", path);
 }
@@ -165,7 +165,7 @@ static void judge_proxies(Judgement *j) {
                 else if (is(j, 100, 200) && startswith(type, "io.containerd.sandbox."))
                         tell(j, "is not a type that containerd 1 has", "config.proxy_plugins.%s.type", shown);
                 else if (j->given->version && containerd_plugin(j->given, id) != PLUGIN_UNKNOWN)
-                        tell(j, "has the name of a plugin of containerd: rename it",
+                        tell(j, "has the name of a containerd plugin: rename it",
                              "config.proxy_plugins.%s", shown);
         }
 }
@@ -182,7 +182,7 @@ static void judge_runtimes(Judgement *j) {
         bool ours = !j->given->whole && name && (streq(name, "runc") || streq(name, "nvidia"));
         if (name && !ours && !j->given->partial && !json_object_get(all, name) &&
             !json_object_get(containerd, "default_runtime"))
-                tell(j, "is not a runtime of containerd.runtimes",
+                tell(j, "is not a runtime in containerd.runtimes",
                      "config.plugins.%s.containerd.default_runtime_name", j->runtime);
         json_object_foreach((json_t *)all, key, runtime) {
                 _free_ char *shown = path_key(key),
@@ -294,8 +294,8 @@ static void judge_streaming(Judgement *j) {
 /* pkg/sys/socket_unix.go: CreateUnixSocket(). more: what containerd adds for its second socket. */
 static void judge_length(Judgement *j, const char *address, size_t more, const char *path) {
         if (*address == '/' && strlen(address) + more > 104)
-                tell(j, more ? "is too long: it can have at most 98 bytes, because containerd adds .ttrpc"
-                             : "is too long for a socket: it can have at most 104 bytes", "%s", path);
+                tell(j, more ? "is too long: the limit is 98 bytes, because containerd adds .ttrpc"
+                             : "is too long for a socket: the limit is 104 bytes", "%s", path);
 }
 
 static void judge_socket(Judgement *j, const char *address, const char *path) {
@@ -329,11 +329,11 @@ static void judge_version(Judgement *j) {
         if (!json_is_integer(said))
                 return;
         if (version < 2)
-                tell(j, "is a schema with other plugin names; write the TOML for schema 2 or 3",
+                tell(j, "selects a schema with other plugin names; write the TOML for schema 2 or 3",
                      "config.version");
         else if (version > (may_be(j, 203, 300) ? 4 : 3))
                 tell_of(j, j->given->version,
-                        "is a schema that this containerd does not know; write the TOML for schema 3",
+                        "selects a schema that this containerd does not know; write the TOML for schema 3",
                      "config.version");
 }
 
@@ -351,7 +351,7 @@ static void judge_limits(Judgement *j) {
                 if (!valid || (json_is_number(soft) && json_number_value(soft) > json_number_value(hard)))
                         tell(j, valid ? "has a soft limit above the hard one: lower it, otherwise no "
                                         "pod starts"
-                                      : "is not a limit: write one such as RLIMIT_NOFILE, otherwise no "
+                                      : "is not a known limit: write one such as RLIMIT_NOFILE, otherwise no "
                                         "pod starts",
                              "baseRuntimeSpec.process.rlimits[%zu]", i);
         }

@@ -466,7 +466,7 @@ static void warn_of_flag(const Merge *m, const char *flag, const char *path, Dia
                 diag_warn_at(diag, "kubelet-flag", at, path,
                              "kubelet from 1.%u on exits: it does not know --%s", f.until, f.name);
         else if (f.deprecated) {
-                diag_warn_at(diag, "deprecated-flag", at, path, "kubelet calls --%s deprecated", f.name);
+                diag_warn_at(diag, "deprecated-flag", at, path, "kubelet deprecates --%s", f.name);
                 if (*f.key)
                         diag_instead(diag, "%s", setting);
         }

@@ -109,7 +109,7 @@ void look_swap(Look *l, const Need *need) {
         TELL(l->checks, lacks ? CHECK_WARNING : CHECK_FAILED, "swap", need->name, device, need,
              "kubelet does not start with swap (spec.kubelet.config.failSwapOn): %s",
              running ? "swapoff -a, and remove it from /etc/fstab"
-             : lacks ? "and without this disk, a boot waits 90 s for it. Remove it from /etc/fstab"
+             : lacks ? "a boot without this disk also waits 90 s for it. Remove it from /etc/fstab"
                      : "remove it from /etc/fstab");
 }
 

@@ -195,7 +195,7 @@ static bool is_customizable(const Labels *l, const char *type) {
 
 static void note_path(Text *to, size_t n, const char *path, const char *is, const char *want) {
         if (n <= SHOWN)
-                text_add(to, "%s%s is %s, not %s", n > 1 ? ", " : "", path, is, want);
+                text_add(to, "%s%s is %s, and should be %s", n > 1 ? ", " : "", path, is, want);
 }
 
 void labels_look(Labels *l, const Root *root, const char *path) {

@@ -251,7 +251,7 @@ static void check_interface(Lint *l, const Interface *nic) {
                 check_card(l, nic);
         if (!l->t->terraform && !get(nic->node, "Groups") && !get(nic->node, "NetworkInterfaceId"))
                 say(l, CAUSE_NONE, nic->node,
-                    "gets the default security group of the VPC; name Groups, for EFA one that allows all "
+                    "gets the default security group of the VPC; set Groups; EFA needs one that allows all "
                     "traffic within it");
 }
 
@@ -372,7 +372,7 @@ int template_check(const Template *t, Diag *diag) {
                 check_tags(&l);
         if (t->user_data > USER_DATA_MAX)
                 say(&l, CAUSE_INVALID, get(t->data, "UserData") ?: t->data,
-                    "has %zu bytes without base64, and EC2 takes %u; compress them: gzip -9 <FILE | base64 "
+                    "has %zu bytes before base64, and EC2 takes %u; compress them: gzip -9 <FILE | base64 "
                     "-w 0", t->user_data, USER_DATA_MAX);
         int r = diag_judge(&l.diag);
         diag_move(diag, &l.diag);

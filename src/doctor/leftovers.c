@@ -84,9 +84,9 @@ static void search_bootstrappers(const Look *l) {
         }
         Check *c = TELL(l->checks, held ? CHECK_WARNING : CHECK_FAILED, "bootstrappers",
                         "nodeadm and nodestrap", list, NULL, "both are enabled; %s: systemctl disable %s",
-                        held ? "drop-ins of nodestrap let only one of them set up the node, and an update "
+                        held ? "nodestrap drop-ins let only one of them set up the node, and an update "
                                "may change which"
-                             : "drop-ins of nodestrap are missing, so both set up the node in one boot",
+                             : "nodestrap drop-ins are missing, so both set up the node in one boot",
                         list);
         c->cause = held ? CAUSE_NONE : CAUSE_INIT;
 }
@@ -98,7 +98,7 @@ static void search_enabled(const Look *l, const char *unit, const char *early) {
         bool enabled = unit_is_enabled(l, unit), fails = streq(unit, "kubelet.service");
         if (enabled && !has_drop_in(l->root, unit)) {
                 Check *c = TELL(l->checks, fails ? CHECK_FAILED : CHECK_WARNING, "enabled", unit, NULL, NULL,
-                                "it is enabled, and %s.d/10-nodestrap.conf of nodestrap is missing, so it "
+                                "it is enabled, and %s.d/10-nodestrap.conf is missing, so it "
                                 "starts %s: systemctl disable %s, and reinstall nodestrap",
                                 unit, early, unit);
                 c->cause = fails ? CAUSE_UNIT : CAUSE_NONE;

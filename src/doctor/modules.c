@@ -178,7 +178,7 @@ static void tell_fault(Look *l, const Need *need, const KernelLook *k, const Fin
                                     "its package",
                            k->version, which);
         else
-                check_tell(c, need, "kernel %s%s does not have it, neither as a file nor built in: install "
+                check_tell(c, need, "kernel %s%s has it neither as a file nor built in: install "
                                     "%s",
                            k->version, which,
                            startswith(need->name, "nvidia")

@@ -46,7 +46,7 @@ static void look_at_line(Look *l, const Need *need) {
                 return;
         if (streq(need->name, TUNED_SETTINGS) && l->image->machine == EM_X86_64 && !has_word(line, limits))
                 FAULT(l, need, "tuning", "no limit on CPU idle states",
-                      "the kernel command line has none, and the latency of NCCL doubles: set "
+                      "the kernel command line has none, so NCCL latency doubles: set "
                       "spec.instance.tuning: gpu, or run grubby --update-kernel ALL --args \"" LIMIT "\"");
         if (has_word(line, clocks))
                 FAULT(l, need, "tuning", "clocksource",

@@ -113,7 +113,7 @@ static void tell_missing(const Comparison *c, const Need *need) {
                 return;
         Check *check = TELL(c->checks, need->optional ? CHECK_WARNING : CHECK_FAILED, "program", need->name,
                             other, need,
-                            "it is installed, but not in %s, which these types get: install all NVIDIA "
+                            "it is installed, but not in %s, which these types use: install all NVIDIA "
                             "packages there",
                             c->driver->tree);
         check_settle(check, check->cause, TAKE_PTR(types));

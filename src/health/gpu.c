@@ -9,7 +9,7 @@
 
 #include <time.h>
 
-#define REPLACE "if it stays so, replace the instance (stop and start moves it to other hardware)"
+#define REPLACE "if this persists, replace the instance (stop and start moves it to other hardware)"
 
 typedef struct Look {
         const NvmlGpu *gpu;
@@ -71,14 +71,14 @@ static int look_at_recovery(Look *l) {
                 findings_excuse(l->f, l->gpu->address);
         if (action >= ARRAY_SIZE(actions))
                 FOUND(l, "recovery-unknown", false,
-                      "the driver wants a recovery action that nodestrap does not know (%u): find its name "
-                      "in nvidia-smi -q and follow it", action);
+                      "the driver wants a recovery action that nodestrap does not know (%u): nvidia-smi -q "
+                      "names it; do that", action);
         else if (actions[action].word)
                 FOUND(l, actions[action].word, action != NVML_RECOVERY_DOMAIN,
                       "the driver says: %s before %s", actions[action].text,
                       action == NVML_RECOVERY_DOMAIN ? "jobs run across trays again; check IMEX on each "
                                                        "tray (nvidia-imex-ctl -N)"
-                                                     : "it can be used; " REPLACE);
+                                                     : "you use it; " REPLACE);
         return code;
 }
 
@@ -178,7 +178,7 @@ static int look_at_clocks(Look *l) {
 static bool is_gone(const Look *l, int code) {
         if (code == NVML_RESET_REQUIRED &&
             !ANY(f, l->f->items, l->f->n, streq(f->word, "gpu-reset") && streq(f->address, l->gpu->address)))
-                FOUND(l, "gpu-reset", true, "NVIDIA library: reset it before it can be used; " REPLACE);
+                FOUND(l, "gpu-reset", true, "NVIDIA library: reset it before you use it; " REPLACE);
         if (code == NVML_GPU_IS_LOST)
                 FOUND(l, "off-the-bus", true,
                       "it does not answer on the PCI bus (\"GPU is lost\"): reboot, and replace the instance "

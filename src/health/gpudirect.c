@@ -125,10 +125,10 @@ static void check_efa_driver(const Root *root, const char *release, Lacks *l) {
         _free_ char *version = NULL;
         if (root_read_line(root, "/sys/module/efa/version", &version) < 0) {
                 if (!version_at_least(release, 5, 16))
-                        add_lack(l, true, "install the EFA driver of AWS",
+                        add_lack(l, true, "install the AWS EFA driver",
                                  "the EFA driver of this kernel has no dma-buf (5.16 has it)", "");
         } else if (!version_at_least(version, 0, 0))
-                add_lack(l, false, "install the EFA driver of AWS, 1.16.0 or newer",
+                add_lack(l, false, "install the AWS EFA driver, 1.16.0 or newer",
                          "nodestrap cannot read the version of the EFA driver: ", version);
         else if (!version_at_least(version, 1, 16))
                 add_lack(l, true, "install 1.16.0 or newer",
@@ -148,7 +148,7 @@ static void check_option(const Root *root, Lacks *l) {
                 add_lack(l, true, "reboot once, so that the driver reads " NVIDIA_OPTIONS,
                          "the NVIDIA driver needs " GPU_DIRECT_OPTION "=1, but was loaded with ", value);
         else if (version_at_least(version, 595, 0) && !version_at_least(version, 596, 0))
-                add_lack(l, true, "install a driver of branch 580",
+                add_lack(l, true, "install a driver from branch 580",
                          "this NVIDIA driver does not read " GPU_DIRECT_OPTION ": ", version);
 }
 
@@ -179,7 +179,7 @@ static char *find_way(const Root *root, bool open, bool tray, Lacks *l, bool *re
                 return xasprintf("%s%s%s", dma_buf ? "dma-buf" : "", dma_buf && direct ? " and " : "",
                                  !direct                             ? ""
                                  : streq(provider, "NVIDIA peermem") ? "efa_nv_peermem"
-                                                                     : "the EFA driver with that of NVIDIA");
+                                                                     : "the EFA and NVIDIA drivers");
         return xasprintf("%s%s; %s%s", l->what.data,
                          tray ? "" : ", and the EFA driver names no other way (p2p)", l->remedy.data,
                          there(root, "/sys/module/nvidia_peermem")
@@ -218,8 +218,8 @@ char *health_gpudirect(const Root *root, bool efa, bool tray, bool required, Fin
                 finding_add(f, "peer-memory", "", required, "%s%s: %s",
                             sure ? "EFA cannot reach GPU memory, so data between nodes goes through CPU "
                                    "memory"
-                                 : "nodestrap cannot see if EFA reaches GPU memory",
-                            required ? ", which spec.accelerator.nvidia.gpuDirect requires" : "",
+                                 : "nodestrap cannot tell if EFA reaches GPU memory",
+                            required ? ", but spec.accelerator.nvidia.gpuDirect requires direct access" : "",
                             how);
         return xasprintf("%s, %s", sure ? "no" : "not known", how);
 }

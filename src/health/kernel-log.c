@@ -298,7 +298,7 @@ static void add_finding(const Log *l, const Event *e, Findings *f) {
         else if (streq(e->word, "gpu-init"))
                 finding_add(f, e->word, e->address, false,
                             "the NVIDIA driver could not start this device, %s; see dmesg (NVRM). The driver "
-                            "may be too old for it; if it is broken, replace the instance", when);
+                            "may be too old for it; if the device is broken, replace the instance", when);
         else
                 add_xid_finding(e, when, unusable, f);
 }

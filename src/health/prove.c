@@ -224,7 +224,8 @@ static void judge_rate(Judge *j, Rate rate, double part, const char *word, const
                                     what, values[i] / 1e9, part * 100, middle / 1e9);
                 else if (values[i] > 0 && values[i] < sheet * FLOOR_PART)
                         finding_add(j->f, word, address, false,
-                                    "%s at %.4g GB/s, which is below %.0f %% of its data sheet (%.4g GB/s); "
+                                    "%s at %.4g GB/s, which is below %.0f %% of its data sheet value (%.4g "
+                                    "GB/s); "
                                     REPLACE,
                                     what, values[i] / 1e9, FLOOR_PART * 100, sheet / 1e9);
         }

@@ -129,7 +129,7 @@ static char *class_wanted(const Host *h, GpuClass *ret) {
             g->model->board == GPU_CLASS_NONE)
                 return NULL;
         *ret = g->model->board;
-        return xasprintf("a machine of %u %s", g->count, g->model->name);
+        return xasprintf("a machine with %u %s", g->count, g->model->name);
 }
 
 /* The missing devices, if known. */

@@ -142,7 +142,7 @@ static int read_cpus(const Root *root, Host *h, Diag *diag) {
         if (r >= 0 && h->cpus == 0)
                 r = -ENODATA;
         return r < 0 ? fact_error(diag, r, dir,
-                                  "the number of CPUs is not known, and reservations of kubelet depend on it")
+                                  "the number of CPUs is not known, and kubelet reservations depend on it")
                      : 0;
 }
 
@@ -193,8 +193,7 @@ int detect_memory(const Root *root, Host *h, Diag *diag) {
                 r = parse_meminfo(meminfo, "MemTotal:", &h->memory_bytes);
         if (r == -ENOENT && !root_is_host(root))
                 return fact_error(diag, r, "/proc/meminfo",
-                                  "the size of memory is not known: an image has none; name its machine with "
-                                  "--instance-type");
+                                  "the size of memory is not known: an image has none; give --instance-type");
         if (r < 0)
                 return fact_error(diag, r, "/proc/meminfo", "the size of memory is not known");
         r = parse_meminfo(meminfo, "Hugepagesize:", &h->page_size);

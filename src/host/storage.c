@@ -77,7 +77,7 @@ static unsigned expected(const Config *config, const Host *host, const char **re
                  table = host->type && host->type->disks > 0 ? (unsigned)host->type->disks : 0,
                  controllers = host->modelled ? 0 : count_devices(host, pci_is_store);
         *ret_by = configured > 0        ? "expectedDisks"
-                  : controllers > table ? "the PCI bus, by its controllers,"
+                  : controllers > table ? "the PCI bus"
                                         : "the table of instance types";
         return configured > 0 ? configured : MAX(table, controllers);
 }

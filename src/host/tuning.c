@@ -28,7 +28,7 @@ static const TuningRule rules[] = {
          * Its installation guide wants the contrary (k8snetworkplumbingwg/sriov-network-operator#864). Before
          * 6.11 the SMMU driver binds no PASID to it (NVIDIA/nodewright-packages#121: CUDA does not start). */
         { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "DMA-FQ identity",
-          "kernel parameter iommu.strict=0, or from Linux 6.11 on iommu.passthrough=1", NULL, NULL, false },
+          "kernel parameter iommu.strict=0, or iommu.passthrough=1 since Linux 6.11", NULL, NULL, false },
 };
 /* nvidia.github.io/grace-cpu-benchmarking-guide/platform. On x86 metal types and a few old ones have one:
  * docs.aws.amazon.com/AWSEC2/latest/UserGuide/processor_state_control.html */

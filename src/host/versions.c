@@ -85,7 +85,8 @@ static int ask_program(const Program *p, char **ret, Diag *diag) {
         if (!*ret)
                 return diag_error(
                         diag, -EBADMSG, CAUSE_FACTS,
-                        "%s --version ended with status %d and named no version%s%s; write the version to %s",
+                        "%s --version exited with status %d and printed no version%s%s; write the version "
+                        "to %s",
                         p->name, c.status, *c.errors ? ": " : "", c.errors, p->file);
         return 0;
 }

@@ -187,7 +187,7 @@ static int take_node_name(const Root *root, KubeAccess *a, Diag *diag) {
                                   ") has characters that are not allowed: correct it");
         if (!valid)
                 return diag_error(diag, -EINVAL, CAUSE_NO_KUBECONFIG,
-                                  "the host name is not a valid name of a Node, and " KUBELET_ENVIRONMENT
+                                  "the host name is not a valid Node name, and " KUBELET_ENVIRONMENT
                                   " does not set another (" OVERRIDE "): run nodestrap init");
         a->node = str_lower(name);
         return 0;

@@ -63,7 +63,7 @@ static char *judge_one(const char *name, int64_t expected, int64_t plugin, int64
         _free_ char *have = quantity_text((plugin + dra) * 1000, pages),
                     *want = quantity_text(expected * 1000, pages);
         const char *why = pages ? "kubelet counts them when it starts; run systemctl restart kubelet"
-                          : dra > 0 ? "the DRA driver offers no more without a taint"
+                          : dra > 0 ? "the DRA driver offers no more untainted devices"
                           : capacity > plugin ? "the device plugin has exited, or finds the others "
                                                 "unhealthy; see the log of its pod"
                           : plugin > 0 ? "the device plugin has registered no more"

@@ -204,7 +204,7 @@ static void set_condition(const Sender *s, const KubeCondition *c) {
         s->sent->refused |= s->sent->cause == CAUSE_FORBIDDEN;  /* also of an admission webhook */
         if (absent) {
                 s->sent->cause = CAUSE_NOT_REGISTERED;
-                s->sent->text = xasprintf("cluster %s has no Node %s of this instance yet",
+                s->sent->text = xasprintf("cluster %s has no Node %s for this instance yet",
                                           s->access->cluster, s->access->node);
         }
 }

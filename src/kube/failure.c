@@ -71,7 +71,7 @@ static Cause explain_route(const KubeMoment *m, const char *error, Text *t) {
         else if (r->curl == CURLE_OPERATION_TIMEDOUT)
                 text_add(t,
                          "%s did not accept a connection within %.1f s: the security group of the cluster "
-                         "must let this node in on its port. The subnet needs a route there (a NAT gateway, "
+                         "must let this node in on that port. The subnet needs a route there (a NAT gateway, "
                          "or the private endpoint of the cluster)%s",
                          server, (double)r->usec / USEC_PER_SEC,
                          r->proxy_set ? "; HTTPS_PROXY is set: is that proxy right, or does NO_PROXY lack "
@@ -84,7 +84,7 @@ static Cause explain_route(const KubeMoment *m, const char *error, Text *t) {
 }
 
 static Cause explain_proxy(const KubeMoment *m, const char *error, Text *t) {
-        text_add(t, "the proxy in HTTPS_PROXY does not reach %s: ", m->access->host);
+        text_add(t, "the proxy in HTTPS_PROXY cannot reach %s: ", m->access->host);
         if (m->reply->proxy_status >= 300)
                 text_add(t, "it answers HTTP %ld", m->reply->proxy_status);
         else
@@ -111,7 +111,7 @@ static Cause explain_certificate(const KubeMoment *m, const char *error, Text *t
         if (is_about_time(r->verify))
                 text_add(t,
                          "the certificate of %s %s, and the clocks agree: check the cluster in the EKS "
-                         "console, and what else may answer in its place",
+                         "console, and whether a proxy answers in its place",
                          a->host, fault);
         else if (r->error && strstr(r->error, "subject name"))
                 text_add(t,
@@ -150,7 +150,7 @@ static Cause explain_handshake(const KubeMoment *m, const char *error, Text *t) 
 static Cause explain_silence(const KubeMoment *m, Text *t) {
         text_add(t,
                  "%s accepts a connection but does not answer within %.1f s: the API server is overloaded, "
-                 "or waits for etcd or the authenticator. Or the network drops large packets; check the "
+                 "or is waiting for etcd or the authenticator. Or the network drops large packets; check the "
                  "cluster health in the EKS console, then the MTU",
                  m->access->server, (double)m->reply->usec / USEC_PER_SEC);
         return CAUSE_API_SILENT;
@@ -191,7 +191,7 @@ static Cause explain_unauthorized(const KubeMoment *m, const KubeIdentity *ident
                  "probably lacks an access entry or aws-auth line for %s: create one (aws eks "
                  "create-access-entry --cluster-name %s%s%s --type EC2_LINUX --principal-arn %s). If it "
                  "has one, the token may be for another cluster: %s must be the name (spec.cluster.name) "
-                 "of the cluster at %s. Or its authenticator does not reach STS: its log in CloudWatch "
+                 "of the cluster at %s. Or its authenticator cannot reach STS: its log in CloudWatch "
                  "(authenticator) has the reason. An access entry needs the ARN with the path of the role, "
                  "aws-auth the ARN without (aws iam get-role shows it)",
                  a->cluster, principal ?: "that role", a->cluster, a->region ? " --region " : "",
@@ -220,12 +220,12 @@ static Cause explain_forbidden(const KubeMoment *m, Text *t) {
         if (asks && !streq(asks, node) && startswith(node, "i-")) {
                 other = shown(asks);
                 text_add(t,
-                         "; the cluster takes this node for %s: with InstanceIdNodeName, aws-auth must map "
+                         "; the cluster knows this node as %s: with InstanceIdNodeName, aws-auth must map "
                          "the role to system:node:{{SessionName}}, not {{EC2PrivateDNSName}}", other);
         } else if (asks && !streq(asks, node)) {
                 other = shown(asks);
                 text_add(t,
-                         "; the cluster takes this node for %s: kubelet must register with that name "
+                         "; the cluster knows this node as %s: kubelet must register with that name "
                          "(--hostname-override, in %s), the private DNS name of this instance in EC2. Or the "
                          "role is mapped to another node instead of {{EC2PrivateDNSName}}",
                          other, KUBELET_ENVIRONMENT);

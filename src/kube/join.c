@@ -98,8 +98,8 @@ static void obstacle_node(Watch *w) {
                 text_add(&t, "cluster %s has no Node %s: kubelet has not registered it", cluster, node);
         else if (n->state == KUBE_NODE_STALE) {
                 text_add(&t,
-                         "Node %s of cluster %s is from an earlier boot, or from another instance of this "
-                         "name",
+                         "Node %s of cluster %s is from an earlier boot, or from another instance with "
+                         "this name",
                          node, cluster);
                 add_words(&t, n->provider_id, " (", ")");
                 text_add(&t, ": kubelet has not reported since this machine started");
@@ -161,7 +161,7 @@ static void look_at_devices(Watch *w) {
                 obstacle(w, CAUSE_DEVICES,
                          xasprintf("Node %s of cluster %s is Ready, but %s", w->access->node,
                                    w->access->cluster,
-                                   text ?: "no readable report of init says how many devices the node has; "
+                                   text ?: "init left no readable report of how many devices the node has; "
                                            "run sudo nodestrap wait"));
 }
 
@@ -205,7 +205,7 @@ static bool on_line(void *user, const char *line, size_t size) {
         }
         int r = kube_event_parse(line, size, w->access->boot_id, &node, &why);
         if (r < 0) {
-                RENEW(w->event_error, why ?: xstrdup("a line is not an event"));
+                RENEW(w->event_error, why ?: xstrdup("it sent a line that is not an event"));
                 return false;
         }
         bool first = !w->seen;
@@ -229,7 +229,7 @@ static bool on_slice(void *user, const char *line, size_t size) {
         _cleanup_(json_decrefp) json_t *slice = NULL;
         bool deleted = false;
         if (size > 0 && kube_event_load(line, size, &slice, &deleted, &why) < 0) {
-                RENEW(w->event_error, why ?: xstrdup("a line is not an event"));
+                RENEW(w->event_error, why ?: xstrdup("it sent a line that is not an event"));
                 return false;
         }
         const char *name = json_get_text(json_object_get(slice, "metadata"), "name");
@@ -311,7 +311,7 @@ static int watch_once(Watch *w, unsigned *ret_retry_after) {
                 judge(w, &reply);
         if (w->event_error)
                 obstacle(w, CAUSE_API_ERROR,
-                         xasprintf("%s ends the watch of Node %s: %s", w->access->server, w->access->node,
+                         xasprintf("%s ended the watch of Node %s: %s", w->access->server, w->access->node,
                                    w->event_error));
         else if (reply.curl == 0 && reply.status == 200 && !reply.cut && !w->seen && !w->lost &&
                  (!reply.cut_by_deadline || !w->outcome->text))

@@ -138,8 +138,9 @@ static int boot_wait(Boot *b) {
                         return b->reload_fd == -EINTR
                                        ? -EINTR
                                        : diag_error(b->diag, b->reload_fd, CAUSE_LINK,
-                                                    "all links were ready, but a reload of systemd-networkd "
-                                                    "has not ended and may change them: %s",
+                                                    "all links were ready, but a reload of "
+                                                    "systemd-networkd has not finished and may change "
+                                                    "them: %s",
                                                     diag_first_error(&failure)->text);
         }
 }
@@ -150,7 +151,7 @@ static int boot_fail(const Boot *b, int r) {
         else if (r == -ETIMEDOUT && !b->looked)
                 (void)diag_error(
                         b->diag, r, CAUSE_LINK,
-                        "systemd-networkd does not list its links, neither on D-Bus nor by `networkctl list "
+                        "systemd-networkd lists its links neither on D-Bus nor in `networkctl list "
                         "--json=pretty`; see `systemctl status systemd-networkd`");
         STRV_FOREACH(sentence, b->unready)
                 (void)diag_error(b->diag, r, CAUSE_LINK, "%s", *sentence);

@@ -139,7 +139,7 @@ static void add_by_mac(Decisions *to, const char *path, const char *mac, Decisio
 /* A bare word is from the MAC whose own file names this interface. */
 static void add_by_name(Decisions *to, const char *path, const char *name, Decision *d, Diag *diag) {
         if (!interface_name_is_valid(name)) {
-                warn_of(diag, path, "its name is not that of an interface");
+                warn_of(diag, path, "its name is not a valid interface name");
                 return;
         }
         Decision *own = FIND(k, to->items, to->n,

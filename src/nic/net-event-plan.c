@@ -25,7 +25,7 @@ static int note_early(NetEvent *e) {
         int written = root_replace_volatile(e->root, path, text, strlen(text), 0644);
         if (written < 0)
                 diag_warn(e->diag, "early-interface",
-                          "%s cannot be written: %s; a retry after the run phase has begun gives %s to the "
+                          "%s cannot be written: %s; once the run phase has begun, a retry gives %s to the "
                           "CNI",
                           path, strerror(-written), e->name);
         return 0;

@@ -274,8 +274,8 @@ static void guess_cards(NetEvent *e) {
                 return;
         if (!several && e->facts.cards == 0 && late && untold)
                 diag_warn(e->diag, "network-card-unknown",
-                          "%s: the network card of this interface is not known, neither from the instance "
-                          "type nor from the metadata service; assuming card 0",
+                          "%s: the network card of this interface is known neither from the instance type "
+                          "nor from the metadata service; assuming card 0",
                           e->name);
         e->facts.cards = several ? 2 : e->facts.cards == 1 || (late && untold);
 }
@@ -388,7 +388,7 @@ static int give_up(NetEvent *e) {
         return net_event_error(
                 e, -ETIMEDOUT,
                 "%s, after %g s of requests about %s; nothing was configured or decided, and the next try "
-                "starts again",
+                "starts over",
                 e->why ?: "the metadata service does not know it", seconds, mac);
 }
 

@@ -106,8 +106,8 @@ static const Disk *find_ours(Stores *s) {
                 if (is_first_of_its_array(s, i) && !is_ours(d)) {
                         _free_ char *members = members_text(s, d);
                         stores_refuse(s, CAUSE_DISK_USED,
-                                      "%s: nodestrap leaves an array without the name " RAID_NAME " or "
-                                      "metadata 1.2 as it is. If you do not need it, stop it and run "
+                                      "%s: nodestrap does not touch an array without the name " RAID_NAME
+                                      " or metadata 1.2. If you do not need it, stop it and run "
                                       "`blkdiscard --force` for each member", members);
                 } else if (is_first_of_its_array(s, i) && ours) {
                         _free_ char *one = members_text(s, ours), *other = members_text(s, d);
@@ -161,10 +161,10 @@ char *array_missing(const Stores *s) {
                         text_add(&roles, "%s%u", roles.size > 0 ? ", " : "", i);
         return roles.size == 0
                        ? xstrdup("")
-                       : xasprintf(" (of the %s array " RAID_NAME " of %u the member%s %s)",
-                                   level_text(ours->content.raid.level), ours->content.raid.disks,
+                       : xasprintf(" (the %s array " RAID_NAME " lacks member%s %s of its %u)",
+                                   level_text(ours->content.raid.level),
                                    roles_count(filled, ours) + 1 == ours->content.raid.disks ? "" : "s",
-                                   roles.data);
+                                   roles.data, ours->content.raid.disks);
 }
 
 #define NEAR_2 0x102    /* default of mdadm */

@@ -172,7 +172,7 @@ static void add_pages(Expected *e, const Plan *plan, const Host *host) {
                             *has = quantity_text(memory->capacity, true);
                 diag_warn(e->warnings, "no-memory-left",
                           "huge pages (%s) and kubelet reservations (%s) use up all %s of memory: "
-                          "every pod that asks for memory stays Pending; reserve less", pages, keeps, has);
+                          "every pod that requests memory stays Pending; reserve less", pages, keeps, has);
         }
         memory->reserved = sum(memory->reserved, taken);
 }

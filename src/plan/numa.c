@@ -71,7 +71,7 @@ static char *option_text(const Numa *n) {
         return xasprintf("%s topologyManagerPolicyOptions: {max-allowable-numa-nodes: \"%zu\"}%s",
                          known ? ", or" : "; from 1.31 on kubelet accepts", n->nodes,
                          slow && !version_at_least(version, 1, 36)
-                                 ? ", but with Kubernetes before 1.36, pods that ask for devices then stay "
+                                 ? ", but with Kubernetes before 1.36, pods that request devices then stay "
                                    "Pending"
                                  : "");
 }
@@ -98,7 +98,7 @@ static void check_topology_manager(const Numa *n) {
                              (unsigned long long)most, nodes, advice(n), option);
         } else if (n->nodes > NODES_TO_COMBINE && !version_at_least(n->host->kubelet_version, 1, 36))
                 diag_warn_at(n->warnings, "numa-stall", NULL, path,
-                             "pods that ask for devices stay Pending: before 1.36 kubelet tries each "
+                             "pods that request devices stay Pending: before 1.36 kubelet tries each "
                              "combination of the %zu NUMA nodes. %stopologyManagerPolicy: none",
                              n->nodes, advice(n));
 }

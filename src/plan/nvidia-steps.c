@@ -271,7 +271,7 @@ static const char *why(const Stack *s, const Step *step) {
                                        ? "keep IMEX off, as configured"
                                        : "leave IMEX to the DRA driver";
                 return s->switches ? "keep fabric manager off, as configured"
-                       : s->tray    ? "leave fabric manager to the rack"
+                       : s->tray    ? "leave fabric management to the rack"
                                        : "no NVSwitch: fabric manager would fail";
         case ACTION_START_UNIT:
                 return s->nvlink5 ? "start with NVLSM; restart after an earlier failure"

@@ -15,7 +15,7 @@
 static Action *reserve(Plan *plan, const Config *config, const Host *host, const PageRequest *want,
                        const char *reason) {
         bool lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
-        _free_ char *why = xasprintf("%s%s", reason, lenient ? "; warn if fewer" : "");
+        _free_ char *why = xasprintf("%s%s", reason, lenient ? "; warn on shortfall" : "");
         _free_ char *size = bytes_text(want->size), *before = NULL;
         _free_ char *target =
                 want->numa_node < 0 ? xstrdup(size) : xasprintf("%s on node %d", size, want->numa_node);
@@ -151,8 +151,8 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
                              "since Amazon Linux uses 4 KiB. The plan assumes its sizes, %s", there);
         for (size_t i = 0; i < h->n_pages && r >= 0; i++)
                 reserve(plan, config, host, &pages[i],
-                        pages[i].numa_node < 0 ? "huge pages on all NUMA nodes with CPUs"
-                                               : "huge pages on one NUMA node");
+                        pages[i].numa_node < 0 ? "pages across CPU NUMA nodes"
+                                               : "pages on one NUMA node");
         return r;
 }
 

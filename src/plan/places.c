@@ -41,7 +41,7 @@ static bool refuse_kernels(Stores *s, const char *path) {
 void refuse_foreign_way(Stores *s, const char *path, const char *foreign) {
         stores_refuse(s, CAUSE_MOUNT,
                       "%s: a user who can write there could redirect %s, and root would write elsewhere. "
-                      "Make that directory writable for root only (chown root, chmod go-w), or name another "
+                      "Make that directory writable by root only (chown root, chmod go-w), or name another "
                       "path", foreign, path);
 }
 
@@ -53,7 +53,7 @@ void place_check_top(Stores *s) {
         _free_ char *unfit = d ? why_unfit(d) : NULL;
         if (unfit)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s %s, but instance stores need it as mount point: move it away, or set "
+                              "%s %s, but instance stores need it as a mount point: move it away, or set "
                               "another mountPath", path, unfit);
         else if (d && d->foreign)
                 refuse_foreign_way(s, path, d->foreign);
@@ -69,7 +69,7 @@ bool place_refused(Stores *s, const char *path, const char *who) {
                               "something else is mounted at %s (%s), where %s belongs: unmount it%s", path,
                               label, who, more);
         else if (unfit)
-                stores_refuse(s, CAUSE_MOUNT, "%s %s, but %s needs it as mount point: move it away%s", path,
+                stores_refuse(s, CAUSE_MOUNT, "%s %s, but %s needs it as a mount point: move it away%s", path,
                               unfit, who, more);
         else if (d && !d->empty)
                 stores_refuse(s, CAUSE_MOUNT,
@@ -218,7 +218,8 @@ static bool goes_along(Stores *s, const StorageBind *bind) {
                         continue;
                 if (!streq(bind->unit, other->unit)) {
                         diag_error_at(s->diag, -EINVAL, CAUSE_MOUNT, NULL, bind->given ?: other->given,
-                                      "%s lies in %s of another daemon, but both must move to the instance "
+                                      "%s lies in %s, which another daemon uses, but both must move to the "
+                                      "instance "
                                       "stores: give them separate directories", bind->path, other->path);
                         s->refused = true;
                 }

@@ -83,7 +83,7 @@ MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) 
         else if (config->kubelet.max_pods_expression)
                 diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION), EXPRESSION,
                              "is not evaluated, so kubelet gets the default of %u. nodestrap does "
-                             "not know how many interfaces and addresses this instance type takes; set "
+                             "not know how many interfaces and addresses this instance type supports; set "
                              "spec.kubelet.config.maxPods", pods.pods);
         return pods;
 }

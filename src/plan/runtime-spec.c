@@ -86,8 +86,8 @@ static void allow_memlock(Plan *plan, json_t *spec) {
                         if (json_number_value(json_object_get(limit, "soft")) < EFA_MEMLOCK)
                                 diag_warn(&plan->warnings, "efa-memlock",
                                           "RLIMIT_MEMLOCK in spec.containerd.baseRuntimeSpec is less than "
-                                          "16 GiB, so libfabric may not get memory for EFA; remove it, and "
-                                          "containers have no limit");
+                                          "16 GiB, so libfabric may fail to lock memory for EFA; remove it "
+                                          "to lift the limit");
                         return;
                 }
         json_array_append_new(limits, json_pack("{ss sf sf}", "type", "RLIMIT_MEMLOCK", "soft", UNLIMITED,

@@ -147,7 +147,8 @@ static void add_array(Plan *plan, const Stores *s, const Device *d, int level, c
         const char *taken = f->state == STEP_KEEP ? NULL : array_name_taken(s);
         if (taken) {
                 RENEW(a->why,
-                      xasprintf("%s; as /dev/md/" RAID_OTHER_NAME ", since %s has the name", why, taken));
+                      xasprintf("%s; as /dev/md/" RAID_OTHER_NAME ", since %s has the usual "
+                                                                  "name", why, taken));
                 a->storage.device = xstrdup("/dev/md/" RAID_OTHER_NAME);
         }
         a->storage.running = f->array ? xstrdup(f->array->name) : NULL;
@@ -184,7 +185,7 @@ static const char *why_mounted(const Stores *s, const Device *d, StepState state
         case STEP_KEEP:
                 return d->volume ? "is mounted" : "is mounted there";
         case STEP_REPAIR:
-                return "already mounted; mark the file system as finished";
+                return "already mounted; mark the file system as complete";
         case STEP_UNKNOWN:
                 return *unknown = why_unknown(s, purpose);
         default:

@@ -192,7 +192,7 @@ static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *
                 return 0;
         if (!host->api_server_addresses && !host->modelled)
                 return diag_error_at(diag, -EINVAL, CAUSE_FACTS, NULL, path,
-                                     "no address of its host name is known, but on Outposts /etc/hosts "
+                                     "no address for its host name is known, but on Outposts /etc/hosts "
                                      "needs one; check the resolver");
         if (!host->api_server_addresses)
                 diag_warn_at(&plan->warnings, "assumed", NULL, path,

@@ -34,7 +34,8 @@ static void refuse_kind(Stores *s, const Volume *v, const Disk *d) {
                               "%s is %s, an instance store, which loses its data when the instance stops; "
                               "use spec.instance.localStorage for it", v->device, label);
         else
-                stores_refuse(s, CAUSE_DISK_USED, "%s is %s, but its model \"%s\" is not an EBS volume; name "
+                stores_refuse(s, CAUSE_DISK_USED, "%s is %s, but its model \"%s\" is not that of an EBS "
+                                                  "volume; name "
                                                   "another device", v->device, label, model.data);
         text_done(&model);
 }
@@ -62,11 +63,11 @@ static const Disk *find(Stores *s, size_t i) {
                 _free_ char *here = volumes_text(s);
                 stores_refuse(s, CAUSE_VOLUME,
                               "the volume %s is not attached, or has another name; EBS volumes here: %s; "
-                              "attach it, or name its id (vol-…) as device", v->device, here);
+                              "attach it, or set device to its id (vol-…)", v->device, here);
         } else if (second) {
                 _free_ char *one = disk_label(d), *other = disk_label(second);
                 stores_refuse(s, CAUSE_DISKS,
-                              "%s matches two disks, %s and %s: name the volume id (vol-…) as device",
+                              "%s matches two disks, %s and %s: set device to the volume id (vol-…)",
                               v->device, one, other);
         } else if (!disk_is_volume(d))
                 refuse_kind(s, v, d);
@@ -154,7 +155,7 @@ static void check_stores(Stores *s, const char *target) {
                 return;
         if (path_in(target, o->mount_path) || path_in(o->mount_path, target))
                 stores_refuse(s, CAUSE_MOUNT,
-                              "one of %s and %s, the mount point of instance stores, lies in the other: set "
+                              "%s overlaps %s, the mount point of instance stores: set "
                               "another target, or another "
                               "spec.instance.localStorage.mountPath", target, o->mount_path);
         for (size_t i = 0; o->strategy != STORAGE_MOUNT && i < s->places.n; i++) {
@@ -162,8 +163,8 @@ static void check_stores(Stores *s, const char *target) {
                 if (store_bind_wanted(o, b) && !streq(b->path, target) &&
                     (path_in(target, b->path) || (!b->given && path_in(b->path, target))))
                         stores_refuse(s, CAUSE_MOUNT,
-                                      "one of %s and %s, which goes to the instance stores, lies in the "
-                                      "other: set another target, or name %s in "
+                                      "%s overlaps %s, which goes to the instance stores: set another "
+                                      "target, or name %s in "
                                       "spec.instance.localStorage.disabledMounts",
                                       target, b->path, b->word);
         }
@@ -235,8 +236,8 @@ static void check_read_only(Stores *s, const Device *d) {
         for (size_t i = 0; i < s->seen->n_mounts; i++)
                 if (streq(s->seen->mounts[i].number, d->number) && s->seen->mounts[i].read_only) {
                         stores_refuse(s, CAUSE_MOUNT,
-                                      "the volume %s is mounted read-only at %s: look for its errors in the "
-                                      "kernel log (dmesg), and reboot",
+                                      "the volume %s is mounted read-only at %s: look for I/O errors in "
+                                      "the kernel log (dmesg), and reboot",
                                       d->volume->device, s->seen->mounts[i].target);
                         return;
                 }
@@ -253,7 +254,7 @@ static void warn_kernel_name(Plan *plan, const Stores *s, const Volume *v, const
                         list_add(&t, *name);
         diag_warn_at(&plan->warnings, "kernel-name", NULL, s->path,
                      "%s is a kernel name, which may mean another volume at the next boot; now it is %s: "
-                     "name that as device", v->device, t.data ?: d->serial ?: "a volume without an id");
+                     "set device to that", v->device, t.data ?: d->serial ?: "a volume without an id");
         text_done(&t);
 }
 
@@ -290,9 +291,8 @@ void plan_volumes(Plan *plan, Stores *s) {
         if (s->config->instance.n_volumes > 0 && o->strategy != STORAGE_NONE &&
             (path_in(o->mount_path, VOLUMES_PLACE) || path_in(VOLUMES_PLACE, o->mount_path)))
                 stores_refuse(s, CAUSE_MOUNT,
-                              "one of %s, the mount point of instance stores, and " VOLUMES_PLACE ", that "
-                              "of volumes, lies in the other: set another "
-                              "spec.instance.localStorage.mountPath", o->mount_path);
+                              "%s, the mount point of instance stores, overlaps " VOLUMES_PLACE ", that of "
+                              "volumes: set another spec.instance.localStorage.mountPath", o->mount_path);
         for (size_t i = 0; i < s->config->instance.n_volumes; i++) {
                 _free_ char *path = xasprintf("spec.instance.storage.volumes[%zu]", i);
                 s->path = path;

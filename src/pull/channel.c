@@ -81,7 +81,7 @@ int cri_call(Channel *c, const char *method, const Text *frame, uint64_t deadlin
                 return 0;
         }
         if (stop_signal())
-                return *ret_why = xasprintf("a signal ended the program"), -EINTR;
+                return *ret_why = xasprintf("a signal terminated the program"), -EINTR;
         if (code == CURLE_OPERATION_TIMEDOUT)
                 return *ret_why = xasprintf("containerd did not answer in time"), -ETIMEDOUT;
         *ret_why = xasprintf("%s does not answer: %s", c->socket,

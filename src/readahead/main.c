@@ -330,7 +330,7 @@ static void list_read(Reader *r, const char *list) {
                 _free_ char *pattern = list_pattern(row.path, release ?: "*");
                 int holds = list_condition(r->root, row.condition);
                 if (holds < 0 || *pattern != '/')
-                        log_info("%s:%u: not a condition and an absolute path; ignored", list, row.line);
+                        log_info("%s:%u: expected a condition and an absolute path; ignored", list, row.line);
                 else if (holds > 0)
                         pattern_read(r, pattern);
         }
@@ -346,7 +346,7 @@ static void tell(const Reader *r) {
         int e = root_replace_volatile(r->root, READ_AHEAD_FILE, text, strlen(text), 0644);
         if (e < 0)
                 log_line_errno(LOG_NOTICE, e, READ_AHEAD_FILE " cannot be written");
-        log_info("%.1f MiB read ahead in %s, %.1f MiB were in memory already; ended by: %s",
+        log_info("%.1f MiB read ahead in %s, %.1f MiB were in memory already; exit reason: %s",
                  (double)r->brought / (1 << 20), took, (double)r->present / (1 << 20), r->ended);
 }
 

@@ -411,7 +411,7 @@ static void add_output(Bundle *b, const char *name, const char *command) {
                 bundle_miss(b, name, "%s: exit status %d%s%s", argv[0], result.status,
                             *result.errors ? ": " : "", result.errors);
         if (result.cut)
-                bundle_miss(b, name, "only its first %u MiB (of a journal, the newest)", OUTPUT_MAX >> 20);
+                bundle_miss(b, name, "only its first %u MiB (for a journal, the newest)", OUTPUT_MAX >> 20);
         size_t size = whole_lines(&result);
         if (size > 0)
                 bundle_add(b, name, TAKE_PTR(result.output), size);

@@ -103,7 +103,7 @@ static char *gauges_make(const StatusJoin *joined, const JoinOutcome *o, const V
                     "from the start of the kernel until kubelet had registered the node");
         add_seconds(&t, joined->ready_usec, "ready_seconds",
                     "from the start of the kernel until the node was Ready");
-        add_gauge(&t, "join_requests", "watch requests for the node, with retries", "",
+        add_gauge(&t, "join_requests", "watch requests for the node, including retries", "",
                   o->requests);
         return text_take(&t);
 }

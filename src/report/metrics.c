@@ -59,7 +59,7 @@ static void metrics_runs(Text *t, const StatusRun *runs) {
         for (const StatusRun *run = runs; run && run->phases; run++)
                 text_add(t, "nodestrap_tries{phase=\"%s\"} %lld\n", run->phases,
                          (long long)MAX(run->tries, 1));
-        metric_head(t, "requests", "requests sent, retries counted");
+        metric_head(t, "requests", "requests sent, including retries");
         for (const StatusRun *run = runs; run && run->phases; run++) {
                 add_requests(t, run, "imds", run->imds_requests);
                 add_requests(t, run, "ec2", run->ec2_requests);

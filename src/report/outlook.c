@@ -121,8 +121,8 @@ static void take_end(const Status *s, JoinOutcome *ret) {
                 RENEW(ret->text, xstrdup(pool));
         else
                 RENEW(ret->text,
-              xasprintf("kubelet is not started, because nodestrap init has failed (%lld %s at %s): %.*s; "
-                        "after the repair, run nodestrap init or reboot; see nodestrap status",
+              xasprintf("kubelet was not started, because nodestrap init failed (%lld %s at %s): %.*s; "
+                        "repair that, then run nodestrap init or reboot; see nodestrap status",
                         (long long)s->exit, s->code, s->step, (int)strcspn(s->text, "\n"), s->text));
 }
 

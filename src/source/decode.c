@@ -119,8 +119,8 @@ static const char *foreign_kind(const Blob *b) {
                 { "#cloud-config-archive", "a cloud-config archive",  true },
                 { "#cloud-config-jsonp",   "a cloud-config patch",    true },
                 { "#cloud-boothook",       "a boot hook",             true },
-                { "#include",              "a list of includes",      true },
-                { "#include-once",         "a list of includes",      true },
+                { "#include",              "an include file",      true },
+                { "#include-once",         "an include file",      true },
                 { "#part-handler",         "a part handler",          true },
                 { "#upstart-job",          "an upstart job",          true },
         };

@@ -148,8 +148,8 @@ static int verify(Blob *blob, const Trust *trust, Signature *ret, Diag *diag) {
         r = ed25519_verify(&key->key, bytes, size, value, diag);
         if (r == 0)
                 return diag_error_in(diag, -EKEYREJECTED, CAUSE_SIGNATURE, blob->at.source,
-                                     "was changed after it was signed, or not signed by the owner of %s, "
-                                     "whose key it names; sign it again", key->file);
+                                     "was changed after it was signed, or not signed with the private key "
+                                     "for %s, which it names; sign it again", key->file);
         ret->source = xstrdup(blob->at.source);
         ret->file = xstrdup(key->file);
         return r < 0 ? r : 0;
@@ -211,8 +211,8 @@ static int make_multipart(const Blobs *blobs, Text *t, char **ret_boundary, Diag
                 if (is_mime)
                         return diag_error_in(diag, -EINVAL, CAUSE_INVALID, b->at.source,
                                              "cannot be signed: give one multipart message with LF line "
-                                             "endings, from its headers to its closing delimiter, or texts "
-                                             "without headers");
+                                             "endings, from its headers to its closing delimiter, or "
+                                             "documents without headers");
                 text_add_bytes(&all, b->data, b->size);
         }
         sha256_hex(all.data ?: "", all.size, digest);

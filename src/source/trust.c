@@ -66,7 +66,7 @@ static int check_absent(const Root *root, Diag *diag) {
                 if (root_read_link(root, paths[i], &to) >= 0 && root_exists(root, paths[i]) <= 0)
                         return diag_error(diag, -ENOKEY, CAUSE_TRUST,
                                           "%s is a dangling symbolic link, so the keys of signers are "
-                                          "unknown; make " TRUSTED_DIR " a directory of the image, or "
+                                          "unknown; make " TRUSTED_DIR " a directory in the image, or "
                                           "remove the link",
                                           paths[i]);
         }

@@ -23,7 +23,7 @@ try "an init that starts containerd again succeeds" init again || cat out/again
 
 mkdir -p /etc/systemd/system/kubelet.service.d; printf '[Unit]\nConflicts=containerd.service\n' >/etc/systemd/system/kubelet.service.d/conflicts.conf
 systemctl stop kubelet; systemctl daemon-reload; systemctl reset-failed
-try "init fails if kubelet stops containerd" fails conflicts 'Conflicts= of another unit or systemctl stop has stopped it; '
+try "init fails if kubelet stops containerd" fails conflicts 'systemctl stop, or Conflicts= of another unit, stopped it; '
 printf '[Service]\nExecStartPre=/bin/systemctl restart containerd\n' >/etc/systemd/system/kubelet.service.d/conflicts.conf
 systemctl stop kubelet; systemctl daemon-reload; systemctl reset-failed
 try "init succeeds if kubelet restarts containerd" init restarts || cat out/restarts

@@ -111,7 +111,7 @@ try "the metrics say that GPUDirect does not work" metric 'gpudirect 0$'
 found peer-memory ''
 power_on p5-48xlarge efa-p2p=; echo 'options nvidia NVreg_EnableGpuFirmware=0' >/etc/modprobe.d/nvidia-disable-gsp.conf
 spec '{accelerator: {nvidia: {health: off, gpuDirect: on}}}'
-fails 33 EHEALTH 'EFA cannot reach GPU memory, .*which spec.accelerator.nvidia.gpuDirect requires: the proprietary NVIDIA kernel module has no dma-buf' "the proprietary driver, with gpuDirect on"
+fails 33 EHEALTH 'EFA cannot reach GPU memory, .*but spec.accelerator.nvidia.gpuDirect requires direct access: the proprietary NVIDIA kernel module has no dma-buf' "the proprietary driver, with gpuDirect on"
 
 # ---- a tray ----
 early() { echo 'options nvidia NVreg_GrdmaPciTopoCheckOverride=0' >/etc/modprobe.d/zzz-image.conf; }

@@ -9,7 +9,7 @@
 
 try "the configuration phase exits with 12" exited nodestrap-config 12
 try "status.json has three tries" grep '"tries": 3' /run/nodestrap/status.json
-try "the journal has a line for the second try" in_journal 'try 2 of 3 failed \(EIMDS\) at source: .*; the next try begins in'
+try "the journal has a line for the second try" in_journal 'attempt 2 of 3 failed \(EIMDS\) at source: .*; the next attempt begins in'
 try "kubelet was not started" never_started
 try "the root cause names the address" in_journal 'failed \(12 EIMDS\).*169\.254\.169\.254'
 

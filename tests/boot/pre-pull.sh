@@ -36,7 +36,7 @@ check_second_run
 try "the second init does not restart the pull" is "$(property nodestrap-pre-pull MainPID)" "$pid"
 systemctl stop nodestrap-pre-pull
 try "a stop of the pull is a success" is "$(property nodestrap-pre-pull Result)" success
-try "status says that a signal ended the pull that hangs" shows '^  plain.test/hang/c:1: a signal ended the program'
+try "status says that a signal ended the pull that hangs" shows '^  plain.test/hang/c:1: a signal terminated the program'
 systemctl start nodestrap-pre-pull
 try "another start of the pull finds an image that is already there" eventually in_journal "image $image is there already"
 finish

@@ -19,7 +19,7 @@ try "read-ahead ends" eventually ended
 try "read-ahead succeeds" is "$(property $UNIT Result) $(property $UNIT ExecMainStatus)" "success 0"
 try "read-ahead begins before the first phase ends" before "$(property $UNIT ExecMainStartTimestampMonotonic)" "$(property nodestrap-config ExecMainExitTimestampMonotonic)"
 try "read-ahead writes a report" ended_by 'done|kubelet|time'
-try "the journal has the report of read-ahead" in_journal 'MiB read ahead in .*, .* MiB were in memory already; ended by: (done|kubelet|time)$'
+try "the journal has the report of read-ahead" in_journal 'MiB read ahead in .*, .* MiB were in memory already; exit reason: (done|kubelet|time)$'
 try "status has the report of read-ahead" sh -c "nodestrap status --long | grep '^read ahead: [0-9]* MiB from the disk, [0-9]* MiB were in memory already$'"
 try "no unit but shutdown.target is ordered after read-ahead" is "$(property $UNIT Before)" shutdown.target
 try "a start of read-ahead succeeds once kubelet may start" again

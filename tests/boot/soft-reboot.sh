@@ -27,7 +27,7 @@ check() { # WORDS SKIPPED
         try "$1the run phase has left mounts-ready and kubelet-may-start" test -e /run/nodestrap/mounts-ready -a -e /run/nodestrap/kubelet-may-start
         try "$1no ordering cycle was broken" no_cycle
         try "$1init has removed the state that kubelet refuses" test ! -e $STATE
-        try "$1the journal has the removal of that state $2 times" is "$(journalctl -b -o cat -u nodestrap-run | grep -c "removed $STATE of an earlier boot: it has another policy")" "$2"
+        try "$1the journal has the removal of that state $2 times" is "$(journalctl -b -o cat -u nodestrap-run | grep -c "removed $STATE of an earlier boot: it has a different policy")" "$2"
 }
 
 if [ ! -e out/first ]; then

@@ -50,7 +50,7 @@ try "the cluster accepts a Node without the taint" node POST ''
 try "init fails if the Node exists without the taint" no again
 try "the failed run has the code of the cause" is "$(status verdict code exit)" "failed ESYSCTL 40"
 try "the message names the cause and says why the node cannot join" grep -E '^nodestrap: failed \(40 ESYSCTL\) at set-sysctl:.*no_such_setting.*; and the node cannot join with a taint: Node .* exists without the taint' out/again
-try "the message says that kubelet keeps running" grep -F 'kubelet, started by an earlier run of this boot, keeps running. Run kubectl taint node' out/again
+try "the message says that kubelet keeps running" grep -F 'kubelet, started by an earlier run in this boot, keeps running. Run kubectl taint node' out/again
 try "the failed run does not restart kubelet" is "$(property kubelet MainPID)" "$kubelet"
 try "kubelet keeps the taint in its last argument after the failed run" last --register-with-taints=dedicated=training:NoExecute,nodestrap/unhealthy=ESYSCTL:NoSchedule
 try "the cluster accepts a taint on the Node" node PATCH "/$me" '{"taints": [{"key": "nodestrap/unhealthy", "value": "EGPU", "effect": "NoSchedule"}]}'

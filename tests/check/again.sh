@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../mock/bad.sh"
 good | sed -e '/InstanceIdNodeName/d' -e 's/^  instance:/&\n    strictNodeName: true/' >"$tmp/strict"
 good | sed 's|^  instance:|&\n    storage: {volumes: [{device: /dev/xvdb, mountTarget: /data, fsType: xfs}]}|' >"$tmp/volume"
-status=$root/run/nodestrap/status.json cloud=$root/run/cloud-init/status.json next='the next try begins in'
+status=$root/run/nodestrap/status.json cloud=$root/run/cloud-init/status.json next='the next attempt begins in'
 fresh() { machine && echo i-0f1e2d3c4b5a69788 >"$root/sys/devices/virtual/dmi/id/board_asset_tag"; }
 with() { mock --imds "$fixtures/imds-m5" --ec2-listen 127.0.0.1:0 --user-data "$tmp/strict" "$@"; }
 # As systemd starts it for a unit: the variable has the number of its own process.
@@ -30,9 +30,9 @@ if [ -n "${NODESTRAP_LONG-}" ]; then switched_off & off=$!; fi
 fresh; with --fault 'ec2:status=503*1'; unit
 ok 'the config phase succeeds if EC2 fails once' ends
 ok 'the config phase succeeds at its second try' tries 2 config
-ok 'stderr has a warning that the first try failed' says "warning: try 1 of 3 failed (EEC2) at detect: "
-ok 'stderr says when the next try begins' says "$next"
-ok 'the status has the reason of the retry once' test "$(grep -c 'tried-again: try 1 of 3 failed (EEC2) at detect: no usable answer from EC2' "$status")" = 1
+ok 'stderr has a warning that the first try failed' says "warning: attempt 1 of 3 failed (EEC2) at detect: "
+ok 'stderr says when the next attempt begins' says "$next"
+ok 'the status has the reason of the retry once' test "$(grep -c 'tried-again: attempt 1 of 3 failed (EEC2) at detect: no usable answer from EC2' "$status")" = 1
 ok 'the status counts the EC2 requests of both tries' grep -qF '"ec2": 2' "$status"
 ok 'EC2 gets two requests' sent 2 'ec2 '
 ok 'the metadata service gets one request for each answer' eval 'sent 1 user-data && sent 1 PUT && [ -z "$(grep " imds " "$tmp/log" | awk "{ print \$5 }" | grep -v security-credentials | sort | uniq -d)" ]'
@@ -41,7 +41,7 @@ fresh; with --fault ec2:status=503; unit
 ok 'the boot fails with EEC2 if EC2 fails each time' eval 'reported 20 EEC2 detect && says_last "no usable answer from EC2"'
 ok 'the boot fails after three tries' tries 3 config
 ok 'EC2 gets three requests in all' sent 3 'ec2 '
-ok 'the status has the failures of the first two tries' eval 'grep -qF "try 1 of 3" "$status" && grep -qF "try 2 of 3" "$status"'
+ok 'the status has the failures of the first two tries' eval 'grep -qF "attempt 1 of 3" "$status" && grep -qF "attempt 2 of 3" "$status"'
 AWS_MAX_ATTEMPTS=2 unit
 ok 'a unit does not retry if EC2 would get more than three requests' eval 'once 20 && sent 5 "ec2 "'
 
@@ -82,7 +82,7 @@ away; mkdir -p "${cloud%/*}"; echo '{"v1": {"init": {"start": 1}}}' >"$cloud"
 : >"$tmp/err"; unit & pid=$!        # without the messages of the run before, which within() would find
 ok 'the run phase waits for a volume that is late' within says "$next"
 back; wait $pid
-ok 'the run phase succeeds when the volume comes' eval 'tries 2 run && grep -qF "\"verdict\": \"ok\"" "$status" && grep -qF "try 1 of 3 failed (EVOLUME) at plan: " "$status"'
+ok 'the run phase succeeds when the volume comes' eval 'tries 2 run && grep -qF "\"verdict\": \"ok\"" "$status" && grep -qF "attempt 1 of 3 failed (EVOLUME) at plan: " "$status"'
 away; : >"$root/run/nodestrap/kubelet-may-start"; refused 'beside a kubelet that may run' 30 run; rm "$root/run/nodestrap/kubelet-may-start"
 : >"$tmp/err"; sh -c 'SYSTEMD_EXEC_PID=$$ exec "$@"' sh "$nodestrap" init --root "$root" "${phases[@]}" >"$tmp/out" 2>"$tmp/err" & pid=$!
 within says "$next"; kill -TERM $pid; wait $pid; code=$?
@@ -95,7 +95,7 @@ if [ -n "${NODESTRAP_LONG-}" ]; then
         : >"$tmp/err"; unit & pid=$!
         ok 'the config phase waits for a metadata service that does not answer' within says "$next"
         rm "$tmp/ill"; wait $pid
-        ok 'the config phase succeeds at its second try when the metadata service answers' eval 'tries 2 config && grep -qF "\"verdict\": \"ok\"" "$status" && grep -qF "try 1 of 3 failed (EIMDS) at source: " "$status"'
+        ok 'the config phase succeeds at its second try when the metadata service answers' eval 'tries 2 config && grep -qF "\"verdict\": \"ok\"" "$status" && grep -qF "attempt 1 of 3 failed (EIMDS) at source: " "$status"'
         ok 'the status counts the metadata requests of both tries' eval '[ "$(sed -n "s/.*\"imds\": \([0-9]*\).*/\1/p" "$status")" = "$(requests " imds ")" ]'
         wait "$off"; ok 'a unit does not retry if the metadata service is switched off' test $? = 0
 fi

@@ -79,7 +79,7 @@ broken 'throttling without end' 20 EEC2 detect 'EC2 itself reports this error an
         "${name[@]}" --fault ec2:throttle
 ok 'throttling without end: EC2 gets as many requests as allowed' sent 2 ec2
 broken 'an instance without a name' 20 EEC2 detect 'Set enableDnsHostnames and enableDnsSupport of the VPC to true; with spec.featureGates' "${name[@]}" --fault ec2:empty
-broken 'a proxy in the way' 20 EEC2 detect 'the last one: an answer that is not XML from EC2. Another server answers in place of EC2' \
+broken 'a proxy in the way' 20 EEC2 detect 'the last one: a non-XML answer from EC2. Another server answers in place of EC2' \
         "${name[@]}" --fault ec2:not-xml
 broken 'EC2 that hangs up' 20 EEC2 detect 'Check the network path to the EC2 API: NAT gateway or VPC endpoint' "${name[@]}" --fault ec2:refuse
 broken 'a message of EC2 that repeats the token' 20 EEC2 detect 'refused DescribeInstances: Blocked (HTTP 400' "${name[@]}" --fault ec2:error=Blocked

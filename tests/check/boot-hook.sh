@@ -89,7 +89,7 @@ ok "an invalid decision gives only one warning" eval '[ "$(grep -c warning "$tmp
 fresh "lo=unmanaged"; rm -r "$root/sys/class/net/eth0"; hook --timeout 5s
 ok "the hook fails if the primary interface never appears" eval 'ends 32 && says "the primary interface ($mac) has not appeared"'
 fresh fails; hook --timeout 5s
-ok "the hook fails if networkctl never lists the links" eval 'ends 32 && says "systemd-networkd does not list its links"'
+ok "the hook fails if networkctl never lists the links" eval 'ends 32 && says "systemd-networkd lists its links neither"'
 fresh "eth0=pending lo=unmanaged" 'eth0=pending lo=unmanaged|kill -TERM $PPID'; hook
 ok "SIGTERM ends the hook, and the message has what the hook waited for" eval '[ $rc != 0 ] && [ $rc -lt 124 ] && says "SIGTERM ended the wait" && says "eth0 ($mac), the primary interface, is pending"'
 

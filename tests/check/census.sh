@@ -122,7 +122,7 @@ ok 'eight H100 without a switch lack four NVSwitches' four
 type_is p5.4xlarge
 ok 'H100 without a switch on a p5.4xlarge are of class single' classed single
 type_is x9.48xlarge
-ok 'eight H100 without a switch on an unknown type give EGPUCLASS' doubted nvswitch 'a machine of 8 h100 should have GPUs behind NVSwitches'
+ok 'eight H100 without a switch on an unknown type give EGPUCLASS' doubted nvswitch 'a machine with 8 h100 should have GPUs behind NVSwitches'
 rm -r "$pci"/0000:{53,64,75,86}:00.0
 ok 'four H100 without a switch on an unknown type are of class single' classed single
 
@@ -135,7 +135,7 @@ decided() { # WORDS: that is only a warning, since type and number of functions 
 }
 ok 'eight B200 without vital product data get their class from the type' decided '0000:73:00.0/vpd cannot be read: No such file or directory; as p6-b200.48xlarge has 2 functions 15b3:1021'
 type_is x9.48xlarge
-ok 'eight B200 without vital product data get their class from their number on an unknown type' decided 'as a machine of 8 b200 has 2 functions'
+ok 'eight B200 without vital product data get their class from their number on an unknown type' decided 'as a machine with 8 b200 has 2 functions'
 rm -r "$pci"/0000:{51,52,62,63}:00.0
 ok 'four B200 without vital product data on an unknown type are of class single' classed single
 fresh p6-b200; ask_for 0 0; rm "$pci"/0000:7{3,4}:00.0/vpd
@@ -159,7 +159,7 @@ ok 'a mark behind the end of the vital product data does not count' doubted nvli
 functions 15B3:.... | xargs rm -r
 ok 'eight B200 without ConnectX give EGPUCLASS' doubted nvlink5 'the PCI bus has no ConnectX function (15b3)'
 type_is x9.48xlarge
-ok 'eight B200 without ConnectX on an unknown type give EGPUCLASS' doubted nvlink5 'a machine of 8 b200'
+ok 'eight B200 without ConnectX on an unknown type give EGPUCLASS' doubted nvlink5 'a machine with 8 b200'
 
 fresh p6e-gb300; ask_for 0 0
 type_is x9.48xlarge

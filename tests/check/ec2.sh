@@ -11,7 +11,7 @@ fails() { run "$@"; failed; }
 # fails_at HOST VARIABLE=VALUE...: with this environment and a dead proxy the request fails, and the message names HOST
 fails_at() {
         local host=$1; shift
-        ! env AWS_MAX_ATTEMPTS=1 HTTPS_PROXY=http://127.0.0.1:1 "$@" "$tool" name i-1 2>"$tmp/err" && says "no usable answer from EC2 at $host to"
+        ! env AWS_MAX_ATTEMPTS=1 HTTPS_PROXY=http://127.0.0.1:1 "$@" "$tool" name i-1 2>"$tmp/err" && says "no usable answer from EC2 at $host for"
 }
 mock2() { mock --ec2-listen 127.0.0.1:0 "$@"; }
 
@@ -63,7 +63,7 @@ ok 'nodestrap fetches expired credentials again' run name i-0123
 ok 'nodestrap fetches expired credentials again only once' sent 2 security-credentials/mock-role
 mock2 --fault ec2:error=ExpiredToken
 ok 'new credentials that have expired, too, are an error' fails name i-0123
-ok 'the message says that the credentials have expired even after a new fetch' says 'even after a new fetch'
+ok 'the message says that even the new credentials have expired' says 'even the newly fetched credentials have expired'
 ok 'nodestrap stops after two EC2 requests with expired credentials' sent 2 ec2
 
 for fault in skew=3600 expired; do
@@ -82,7 +82,7 @@ ok "nodestrap does not show the EC2 message for a refused signature, which repea
 ok 'the message for a refused signature compares the local clock with EC2' says "s behind EC2"
 mock2 --fault ec2:error=SignatureDoesNotMatch --fault ec2:no-date
 ok 'a refused signature in an answer without a date is an error' fails name i-0123
-ok 'the message says that the answer has no date to compare the clock with' says 'its answer has no date to compare the clock here with'
+ok 'the message says that the answer has no date to compare the clock with' says 'its answer has no date to check this clock against'
 ok 'the message has no clock difference if the answer has no date' lacks '0 s behind'
 mock2 --fault ec2:throttle
 AWS_MAX_ATTEMPTS=3 fails name i-0123

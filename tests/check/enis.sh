@@ -136,7 +136,7 @@ for refusal in authfailure error=InvalidParameterValue; do
 done
 ec2_mock --fault ec2:not-xml
 ok 'an EC2 answer that is not XML is an error' fails tagged "$ID" "$MAC"
-ok 'the message says that the answer is not XML from EC2' says "an answer that is not XML from EC2"
+ok 'the message says that the answer is not XML from EC2' says "a non-XML answer from EC2"
 ec2_mock --interface "$MAC,$TAG=true"
 ok 'an instance id with form characters is an error' fails tagged "$ID&Action=TerminateInstances" "$MAC"
 ok 'form characters in an instance id inject no other EC2 action' sent 0 Terminate

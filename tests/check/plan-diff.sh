@@ -58,8 +58,8 @@ node training
 ok "the plan removes a file that it does not write any more" eval 'plan --output json; same "remove: /etc/nodestrap/environment/default" "$(of "[l[\"state\"] + \": \" + l[\"why\"] for i, l in live.items() if i.startswith(\"prune-files\")][0].split(\", \")[0]")"'
 init
 rm -r "$root/run/nodestrap"; printf '{"policyName":"static","defaultCpuSet":"0-1","checksum":1636926438}' >"$root/var/lib/kubelet/cpu_manager_state"
-ok "the plan removes a kubelet state that contradicts it" eval 'plan --output json; same "remove: cpu_manager_state: it has another policy" "$(of "live[\"forget-state:/var/lib/kubelet\"][\"state\"] + \": \" + live[\"forget-state:/var/lib/kubelet\"][\"why\"]")"'
-ok "the plan as text has the reason for the removal of a kubelet state" eval 'plan; tr -s " \n" " " <"$tmp/out" | grep -F "forget-state /var/lib/kubelet [remove: cpu_manager_state: it has another policy]"'
+ok "the plan removes a kubelet state that contradicts it" eval 'plan --output json; same "remove: cpu_manager_state: it has a different policy" "$(of "live[\"forget-state:/var/lib/kubelet\"][\"state\"] + \": \" + live[\"forget-state:/var/lib/kubelet\"][\"why\"]")"'
+ok "the plan as text has the reason for the removal of a kubelet state" eval 'plan; tr -s " \n" " " <"$tmp/out" | grep -F "forget-state /var/lib/kubelet [remove: cpu_manager_state: it has a different policy]"'
 ok "init removes a kubelet state that contradicts the plan" eval 'init && [ ! -e "$root/var/lib/kubelet/cpu_manager_state" ]'
 
 # ---- line by line ----
@@ -185,7 +185,7 @@ ok "plan takes the versions from an image" eval 'exits 0 image --instance-type p
 ok "--kubelet-version overrides the version of an image" eval 'exits 0 image --instance-type p5.48xlarge --kubelet-version 1.33.1 && grep -q "^software  *kubelet 1.33.1, containerd 2.2.1" "$tmp/out"'
 rm "$tmp/image/etc/eks/containerd-version.txt"
 ok "plan assumes the containerd version that an image lacks" eval 'exits 0 image --matrix p5.48xlarge --output json && exits 0 image --instance-type p5.48xlarge && grep -q "^software  *kubelet 1.34.2, containerd 2.1.5" "$tmp/out"'
-ok "plan for an image without --instance-type is an error" eval 'exits 20 image; says "/proc/meminfo: No such file or directory: the size of memory is not known: an image has none; name its machine with --instance-type"'
+ok "plan for an image without --instance-type is an error" eval 'exits 20 image; says "/proc/meminfo: No such file or directory: the size of memory is not known: an image has none; give --instance-type"'
 
 # ---- --write-to ----
 ok "--write-to makes a missing directory" eval 'exits 0 two --write-to "$tmp/tree" && [ -s "$tmp/tree$kubelet" ]'

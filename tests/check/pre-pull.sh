@@ -180,7 +180,7 @@ else
 fi
 printf '{"socket": "%s/socket/containerd.sock", "seconds": 600, "jitterSeconds": 0, "images": ["plain.test/hang/r:1"]}' "$tmp" >"$tmp/pre-pull.json"
 rm "$tmp/result.json"; "$program" "$tmp/pre-pull.json" "$tmp/result.json" 2>"$tmp/err" & pid=$!; has "$tmp/result.json" pulling; kill $pid; wait $pid; rc=$?
-ok "SIGTERM ends pre-pull with success and a message" eval '[ $rc = 0 ] && says "a signal ended the program"'
+ok "SIGTERM ends pre-pull with success and a message" eval '[ $rc = 0 ] && says "a signal terminated the program"'
 
 ok "messages and results of pre-pull have no password" eval '! grep -F "$secret" "$tmp/all"'
 ok "messages and results of pre-pull have no signature of a URL" eval '! grep -E "SIGNED-token|Signature=[0-9a-f]" "$tmp/all"'

@@ -32,7 +32,7 @@ list '# what a boot needs' 'always /usr/bin/kubelet' 'always /usr/bin/missing' '
 ok 'read-ahead brings the files of the list into memory' eval 'reads && whole /usr/bin/kubelet /lib/modules/6.1.0/kernel/md/raid0.ko.xz /usr/lib64/libz.so.1'
 ok 'read-ahead does not read other files, or files whose condition is false' none /usr/bin/ctr /usr/bin/other
 ok 'read-ahead.json has the number of bytes read and the end: done' [ "$(member bytesBrought) $(member bytesPresent) $(member ended)" = "$(((6144 + 33 + 90) * 1024)) 0 done" ]
-ok 'the message has the amount read and the reason for the end' says 'MiB read ahead in .*, 0\.0 MiB were in memory already; ended by: done$'
+ok 'the message has the amount read and the reason for the end' says 'MiB read ahead in .*, 0\.0 MiB were in memory already; exit reason: done$'
 ok 'read-ahead does not read again what is in memory' eval 'reads && [ "$(member bytesBrought)" -le 65536 ] && [ $(($(member bytesBrought) + $(member bytesPresent))) = $(((6144 + 33 + 90) * 1024)) ]'
 # LeakSanitizer cannot work below strace.
 traced() { : >"$tmp/trace"; ASAN_OPTIONS=detect_leaks=0 strace -f -qq -e trace=readahead,pread64,read -o "$tmp/trace" "$program" --root "$root" "$@" /list 2>"$tmp/err"; }
@@ -45,7 +45,7 @@ ok 'a row with the condition nvidia is read if the machine has an NVIDIA device'
 list 'always /usr/bin/{empty,folder,dead,pipe,ctr}' 'always /usr/bin/kubelet' 'always /usr/bin/link' 'always /usr/bin' 'always' 'gpu /x' 'always x'; cold
 ok 'empty files, directories, dead links and pipes do no harm' eval 'reads && whole /usr/bin/ctr /usr/bin/kubelet'
 ok 'a file with two names counts once' [ "$(member bytesBrought)" = $(((6144 + 777) * 1024)) ]
-ok 'the message for an invalid row has its line number' eval 'says "^nodestrap: /list:5: not a condition and an absolute path; ignored" && says "/list:6:" && says "/list:7:"'
+ok 'the message for an invalid row has its line number' eval 'says "^nodestrap: /list:5: expected a condition and an absolute path; ignored" && says "/list:6:" && says "/list:7:"'
 ok 'as another user, read-ahead reads what it may and says that it cannot write its record' eval 'cold; chmod 700 "$tmp" "$root"; chmod 711 "$tmp" "$root"; chmod 600 "$root/usr/bin/ctr"; chown 65534 "$root/usr/bin/kubelet"
         setpriv --reuid 65534 --clear-groups "$program" --root "$root" /list 2>"$tmp/err"; rc=$?; chown 0 "$root/usr/bin/kubelet"; chmod 755 "$root/usr/bin/ctr"; [ $rc = 0 ] && whole /usr/bin/kubelet && none /usr/bin/ctr && says "/run/nodestrap/read-ahead.json cannot be written: Permission denied"'
 

@@ -49,7 +49,7 @@ has "{\"providerID\": \"$here_id\"}"; look 30
 ok 'kubelet stays down if its Node exists without the taint' eval 'ends 60 && requests 1 && says "^ENOTREGISTERED: Node $node of cluster training exists without the taint nodestrap/unhealthy, and a node cannot taint itself: kubelet stays down\. "'
 ok 'the message has the commands that repair a Node without the taint' eval 'says "kubectl taint node $node nodestrap/unhealthy=EFABRIC:NoSchedule or kubectl delete node $node, then nodestrap init"'
 touch "$d/run/nodestrap/kubelet-may-start"; look 30
-ok 'the message says that a kubelet of an earlier run keeps running' eval 'says "kubelet, started by an earlier run of this boot, keeps running"'
+ok 'the message says that a kubelet of an earlier run keeps running' eval 'says "kubelet, started by an earlier run in this boot, keeps running"'
 rm "$d/run/nodestrap/kubelet-may-start"
 has '{"taints": [{"key": "nodestrap/unhealthy", "value": "EFABRIC", "effect": "PreferNoSchedule"}, {"key": "nodestrap/unhealthy2", "effect": "NoSchedule"}]}'; look 30
 ok 'a taint with another effect or another key does not count' eval 'ends 60 && says "exists without the taint"'

@@ -41,7 +41,7 @@ ok "init by hand applies the plan of the boot" says "Applying plan $(verdict pla
 typed plan -c imds://user-data
 ok "plan with -c does not read the recorded sources" lacks 'Reads '
 sed -i s/42/43/ "$drop_ins/10.yaml"; typed plan --output json
-ok "plan says that the sources have changed since the boot" tells "the last run of this boot had another plan, sha256:$(verdict planId | cut -c 8-14)…: its sources have changed since"
+ok "plan says that the sources have changed since the boot" tells "the last run in this boot had a different plan, sha256:$(verdict planId | cut -c 8-14)…: its sources have changed since"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
         chmod 755 "$tmp"; setpriv --reuid=65534 --clear-groups "$nodestrap" plan --output json --root "$root" >"$tmp/out" 2>"$tmp/err"; code=$?
         ok "for another user, plan says that it cannot read a source, so settings are missing" tells "this user cannot read it, so its settings are missing here"

@@ -155,5 +155,5 @@ eight_disks
 rm -r "$root/sys/block/nvme5n1"
 ok "a missing disk is an error with the number from the table of instance types" refused '{strategy: RAID0}' EDISKS '1 of 8 instance stores is missing' 'the table of instance types says 8' nvme8n1
 eight ours
-ok "the error for a missing disk has its number in the array" refused '{strategy: RAID0}' EDISKS 'of the raid0 array kubernetes of 8 the member 4'
+ok "the error for a missing disk has its number in the array" refused '{strategy: RAID0}' EDISKS 'the raid0 array kubernetes lacks member 4 of its 8'
 done_testing

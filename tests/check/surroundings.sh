@@ -122,7 +122,7 @@ ok 'the lock file has mode 600' mode
 # init by hand in a boot that belongs to the units of another bootstrapper: it runs as usual, and warns.
 ln -s "$nodestrap" "$tmp/nodeadm"
 by() { [ -z "$1" ] || ln -sfT "$1" "$root/run/eks-bootstrapper"; "$2" init --skip run --root "$root" 2>"$tmp/err"; }
-warns() { by "$@" && grep -q "two-bootstrappers: the $1 units configured this boot" "$tmp/err" && grep -q two-bootstrappers "$root/run/nodestrap/status.json"; }
+warns() { by "$@" && grep -q "two-bootstrappers: the $1 units configured the node in this boot" "$tmp/err" && grep -q two-bootstrappers "$root/run/nodestrap/status.json"; }
 is_silent() { by "$@" && ! grep -q two-bootstrappers "$tmp/err"; }
 fresh
 mkdir -p "$root/run"

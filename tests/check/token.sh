@@ -224,7 +224,7 @@ vars=("${assume[@]}" AWS_SECRET_ACCESS_KEY=false-secret)
 ok 'the error for a wrong secret key has the time of the clock' fails 20 ESTS 'it does not accept the credentials or the signature; the clock here is' --cluster-name demo --role-arn "$ROLE"
 mock4 --key "$ENV_KEY" --fault sts:no-date
 vars=("${assume[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS" AWS_SECRET_ACCESS_KEY=false-secret)
-ok 'the error for a wrong secret key says that the answer has no date to compare' fails 20 ESTS 'its answer has no date to compare the clock here with' \
+ok 'the error for a wrong secret key says that the answer has no date to compare' fails 20 ESTS 'its answer has no date to check this clock against' \
         --cluster-name demo --role-arn "$ROLE"
 mock4
 vars=(AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
@@ -255,7 +255,7 @@ for fault in 'skew=3600|RequestExpired (HTTP 400)' 'expired|ExpiredToken (HTTP 4
         ok 'the error without another attempt has no (null)' lacks '(null)'
 done
 for fault in 'redirect|HTTP 307, a redirect, which nodestrap never follows: a server other than STS answers there' 'status=503|an answer that is not from STS (HTTP 503)' \
-             'not-xml|an answer that is not XML from STS' 'error=Throttling|Throttling (HTTP 400)'; do
+             'not-xml|a non-XML answer from STS' 'error=Throttling|Throttling (HTTP 400)'; do
         mock4 --fault "sts:${fault%|*}"
         vars=("${environment[@]}" AWS_REGION=us-west-2 AWS_MAX_ATTEMPTS=2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
         ok "${fault%|*} until the last attempt is an error that has the last answer" fails 20 ESTS "; the last one: ${fault#*|}. " --cluster-name demo --role-arn "$ROLE"

@@ -252,7 +252,7 @@ guest() {
         q="start-unit $FM.service retry=yes deadline=60s"
         ours $FM Type=forking PIDFile=/run/fm.pid "ExecStart=/bin/sh -c \"[ -e /run/fabric ] || { touch /run/fabric; echo 'no fabric yet'; exit 1; }; sleep inf & echo \$\$! >/run/fm.pid\""
         ln -s $L/$FM.service /etc/systemd/system/multi-user.target.wants/; systemctl daemon-reload      # enabled, as in the image, and so never unloaded
-        try "nodestrap retries a failed start of fabric manager" 0 "^done start-unit:$FM.service" "start-unit:$FM.service: $FM.service did not stay up: its command /bin/sh \(status 1\) failed; journalctl -u $FM.service and /var/log/fabricmanager.log; start 1 failed, the next one is in 5 s" <<<"$q"
+        try "nodestrap retries a failed start of fabric manager" 0 "^done start-unit:$FM.service" "start-unit:$FM.service: $FM.service did not stay up: its command /bin/sh \(status 1\) failed; journalctl -u $FM.service and /var/log/fabricmanager.log; attempt 1 failed; the next one is in 5 s" <<<"$q"
         holds "the retry message does not repeat output of the unit, which may have secrets" bash -c '! grep -q "no fabric yet" <<<"$1"' _ "$out"
         p=$(pid $FM); rm -r /run/nodestrap
         try "start-unit of a running fabric manager is unchanged" 0 "^unchanged start-unit:$FM.service" <<<"$q"
@@ -260,7 +260,7 @@ guest() {
         systemctl stop $FM; rm /run/fabric
         ours $FM Type=forking PIDFile=/run/fm.pid Restart=on-failure RestartSec=50ms "ExecStart=/bin/sh -c \"echo >>/run/fabric; [ \$\$(wc -l </run/fabric) -ge 4 ] || exit 1; sleep inf & echo \$\$! >/run/fm.pid\""
         printf '[Unit]\nStartLimitBurst=3\n' >>$L/$FM.service; systemctl daemon-reload; rm -r /run/nodestrap
-        try "nodestrap retries a unit that reached its start limit in systemd" 0 "^done start-unit:$FM.service" 'start 1 failed, the next one is in 5 s' <<<"$q"
+        try "nodestrap retries a unit that reached its start limit in systemd" 0 "^done start-unit:$FM.service" 'attempt 1 failed; the next one is in 5 s' <<<"$q"
         holds "systemd and nodestrap start the unit four times in all" test "$(wc -l </run/fabric)" = 4
         systemctl stop $FM; rm /run/fabric; ours $FM Type=forking PIDFile=/run/fm.pid "ExecStart=/bin/sh -c \"[ -e /run/fabric ] || { touch /run/fabric; echo 'no fabric yet'; exit 1; }; sleep inf & echo \$\$! >/run/fm.pid\""; systemctl daemon-reload
         try "a failed fabric manager is an error if no time is left for a retry" 33 "^failed start-unit:$FM.service: .*status 1.*and /var/log/fabricmanager.log" 'failed \(33 EFABRICMANAGER\)' <<<"start-unit $FM.service retry=yes deadline=4s"

@@ -148,7 +148,7 @@ ok "an answer that breaks off is EAPIERROR" fails EAPIERROR "the connection to h
 of garbage
 ok "an answer that is not HTTP is EAPIERROR" eval 'fails EAPIERROR "the connection to https://" && ends "the server there is not an API server"'
 of rubbish
-ok "a watch that sends no events is EAPIERROR" eval 'fails EAPIERROR https:// && ends ": a line is not an event"'
+ok "a watch that sends no events is EAPIERROR" eval 'fails EAPIERROR https:// && ends ": it sent a line that is not an event"'
 of expired
 ok "an expired certificate is EAPICERT if the clocks agree" fails EAPICERT "the certificate of 127.0.0.1 has expired, and the clocks agree"
 of skewed
@@ -169,13 +169,13 @@ of no-route
 if [ -e "$d/rc" ]; then ok "an address without a route is EAPIROUTE" eval 'fails EAPIROUTE "no route to https://192.0.2.1 (Network is unreachable)"'
 else count=$((count + 1)); echo "ok $count - an address without a route is EAPIROUTE # SKIP no network namespaces here"; fi
 of proxy-refused
-ok "a missing proxy is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY does not reach kube.invalid: Failed to connect to 127.0.0.1"
+ok "a missing proxy is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY cannot reach kube.invalid: Failed to connect to 127.0.0.1"
 of proxy-name
-ok "a proxy whose name does not resolve is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY does not reach kube.invalid: "
+ok "a proxy whose name does not resolve is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY cannot reach kube.invalid: "
 of proxy-malformed
-ok "an invalid proxy URL is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY does not reach kube.invalid: "
+ok "an invalid proxy URL is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY cannot reach kube.invalid: "
 of proxy-forbids
-ok "a proxy that answers HTTP 407 is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY does not reach kube.test: it answers HTTP 407; allow it there, or add kube.test to NO_PROXY"
+ok "a proxy that answers HTTP 407 is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY cannot reach kube.test: it answers HTTP 407; allow it there, or add kube.test to NO_PROXY"
 of proxy-passed-by
 ok "NO_PROXY bypasses the proxy" eval 'fails EAPINAME "the name of the API server, kube.invalid" && [ ! -e "$d/log" ]'
 of no-credentials
@@ -266,7 +266,7 @@ status() {
         printf '{"version": "1", "bootId": "%s", "verdict": "%s", "code": "EFABRIC", "exit": 33, "step": "wait-fabric:gpus", "text": "2 of 8 GPUs\\nlast word", "runs": {}}' \
                 "${2-$(cat "$d/root/proc/sys/kernel/random/boot_id")}" "$1" >"$d/root/run/nodestrap/status.json"
 }
-held() { fails EINIT "kubelet is not started, because nodestrap init has failed (33 EFABRIC at wait-fabric:gpus): 2 of 8 GPUs; after the repair, run nodestrap init"; }
+held() { fails EINIT "kubelet was not started, because nodestrap init failed (33 EFABRIC at wait-fabric:gpus): 2 of 8 GPUs; after the repair, run nodestrap init"; }
 joins held; status failed; wait_for --timeout 60s
 ok "EINIT has the sentence of the failed init" held
 ok "EINIT causes no request" eval 'recorded "j[\"requests\"] == 0 and j[\"code\"] == \"EINIT\""'

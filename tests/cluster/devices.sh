@@ -66,7 +66,7 @@ kubectl delete node $NODE >/dev/null; register >/dev/null; counted dra '{"counte
 begin dra --for devices --timeout 2m
 try "wait says that the DRA driver offers nothing yet" told dra "$lacks pods can get 0 of 8 nvidia.com/gpu"
 publishes 8 1
-try "a slice whose device has a taint, with the rights of the node" within dra "$lacks pods can get 7 of 8 nvidia.com/gpu: the DRA driver offers no more without a taint"
+try "a slice whose device has a taint, with the rights of the node" within dra "$lacks pods can get 7 of 8 nvidia.com/gpu: the DRA driver offers no more untainted devices"
 unpublish; publishes 8
 end dra; try "wait succeeds with all devices of the DRA driver" ended_with dra 0
 try "other nodes are not its business" no as_node get resourceslices
@@ -102,7 +102,7 @@ end mig; try "wait succeeds with all MIG devices" ended_with mig 0
 
 # ---- what does not go ----
 machine unknown; begin unknown --for devices --timeout 1m
-try "no report of init" told unknown "$lacks no readable report of init says how many devices the node has"
+try "no report of init" told unknown "$lacks init left no readable report of how many devices the node has"
 counted unknown '{"counted": 1}'
 end unknown; try "wait reads a report that init writes later" ended_with unknown 0
 counted none '{"counted": 0}'; begin none --for devices --timeout 1m

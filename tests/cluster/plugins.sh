@@ -126,7 +126,7 @@ try "the DRA driver gives one device a taint" publishes gpu.nvidia.com "8 1"
 try "wait does not count the device with a taint" says "a device plugin offers 8 of $gpu and a DRA driver 7, "
 stop gpus
 try "the devices of the plugin go" writes $gpu "8 0"
-try "wait says that one device has a taint" says "pods can get 7 of 8 $gpu: the DRA driver offers no more without a taint"
+try "wait says that one device has a taint" says "pods can get 7 of 8 $gpu: the DRA driver offers no more untainted devices"
 numbers dra "7 0"
 try "the DRA driver offers seven devices" publishes gpu.nvidia.com "7 0"
 numbers dra "8 0"

@@ -71,7 +71,7 @@ end absent name cluster ca behind ahead far-behind
 try "a missing Node is ENOTREGISTERED" fails absent ENOTREGISTERED "cluster training has no Node $NODE: kubelet has not registered it"
 try "one request is enough for a missing Node" says absent '(1 request in '
 try "the name of another Node is EFORBIDDEN" fails name EFORBIDDEN "the API server knows the role of this node, but does not let it see Node ip-10-0-2-99.us-west-2.compute.internal: 403 Forbidden (nodes \"ip-10-0-2-99"
-try "the message has the name that the API server expects" says name "; the cluster takes this node for $NODE: kubelet must register with that name (--hostname-override, in /etc/eks/kubelet/environment)"
+try "the message has the name that the API server expects" says name "; the cluster knows this node as $NODE: kubelet must register with that name (--hostname-override, in /etc/eks/kubelet/environment)"
 try "a token for another cluster is a 401 like any" fails cluster ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster another probably lacks an access entry"
 try "the message also names a wrong name of the cluster" says cluster "the token may be for another cluster: another must be the name (spec.cluster.name) of the cluster at $API"
 try "the CA of another cluster" fails ca EAPICERT "10.0.2.100 presents a certificate that the cluster CA in /etc/kubernetes/pki/ca.crt has not signed ("
@@ -84,7 +84,7 @@ restart_authenticator unmapped; learns unmapped ENOTMAPPED
 try "a role without a mapping has its cause" named unmapped ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster training probably lacks an access entry or aws-auth line for arn:aws:iam::$ACCOUNT:role/$ROLE"
 try "the message has the command for an access entry" says unmapped "aws eks create-access-entry --cluster-name training --region $REGION --type EC2_LINUX --principal-arn arn:aws:iam::$ACCOUNT:role/$ROLE). "
 authenticator_stop; learns nobody ENOTMAPPED
-try "the message allows for an authenticator without STS" eval 'named nobody ENOTMAPPED "" && says nobody "Or its authenticator does not reach STS: its log in CloudWatch (authenticator) has the reason"'
+try "the message allows for an authenticator without STS" eval 'named nobody ENOTMAPPED "" && says nobody "Or its authenticator cannot reach STS: its log in CloudWatch (authenticator) has the reason"'
 authenticator_start mapped 'system:node:{{EC2PrivateDNSName}}' viewers; learns group EFORBIDDEN
 try "the name of a node without its group is EFORBIDDEN" eval 'named group EFORBIDDEN "" && says group "the role must be mapped to user system:node:$NODE, which it is, and group system:nodes, as an access entry of type EC2_LINUX does"'
 restart_authenticator mapped somebody system:nodes; learns user EFORBIDDEN
@@ -99,7 +99,7 @@ hold=$PWD/hold; sts_holds() { grep ' sts .* held$' "$CLUSTER/log/aws.requests"; 
 try "wait succeeds with a slow authenticator" ended_with slow 0
 try "wait says nothing wrong meanwhile" no told slow "Not yet"
 next_second; : >"$hold"; begin slower --timeout 2m
-try "so slow that no answer is waited for" until_told slower "Not yet (EAPISILENT): $API accepts a connection but does not answer within 10.0 s: the API server is overloaded, or waits for etcd or the authenticator. Or the network drops large packets"
+try "so slow that no answer is waited for" until_told slower "Not yet (EAPISILENT): $API accepts a connection but does not answer within 10.0 s: the API server is overloaded, or is waiting for etcd or the authenticator. Or the network drops large packets"
 rm "$hold"; end slower
 try "wait asks again and succeeds" ended_with slower 0
 restart_aws
@@ -139,7 +139,7 @@ reports() {
 }
 try "an earlier instance had the name, and was Ready" eval 'node && boot another-boot True KubeletReady well'
 begin node --timeout 2m
-try "its Node is not this one" until_told node "Not yet (ENOTREGISTERED): Node $NODE of cluster training is from an earlier boot, or from another instance of this name (aws:///us-west-2a/i-0earlier): kubelet has not reported since this machine started"
+try "its Node is not this one" until_told node "Not yet (ENOTREGISTERED): Node $NODE of cluster training is from an earlier boot, or from another instance with this name (aws:///us-west-2a/i-0earlier): kubelet has not reported since this machine started"
 try "kubelet of this boot takes it over" reports False KubeletNotReady "container runtime network not ready: NetworkReady=false"
 try "wait says that the Node is registered" until_told node "Node $NODE is registered, "
 try "wait says what the Node lacks" until_told node "Not yet (ENOTREADY): Node $NODE is registered with cluster training, but not Ready: KubeletNotReady: container runtime network not ready: NetworkReady=false"

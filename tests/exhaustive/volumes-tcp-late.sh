@@ -45,7 +45,7 @@ mount -t tmpfs tmpfs /data
 try "nodestrap refuses a target that is a mount point already" refuses "/data is a mount point already \(tmpfs of tmpfs\)"
 umount /data
 wants "{device: /dev/vda, mountTarget: /data}"
-try "nodestrap refuses a disk that is not a volume" refuses "not an EBS volume|not attached"
+try "nodestrap refuses a disk that is not a volume" refuses "not that of an EBS volume|not attached"
 attach 5                                # one partition, from 1 MiB on
 printf '\0\0\0\0\203\0\0\0\0\10\0\0\0\0\10\0' | dd of="/dev/$(name_of 5)" bs=1 seek=446 conv=notrunc status=none
 printf '\125\252' | dd of="/dev/$(name_of 5)" bs=1 seek=510 conv=notrunc,fsync status=none

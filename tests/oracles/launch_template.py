@@ -179,7 +179,7 @@ for row in [
      "EC2 refuses it with NetworkInterfaces; move it to Groups of each interface"),
     ("SecurityGroups beside NetworkInterfaces is an error", "no_manage", put("SecurityGroups", ["nodes"]), "SecurityGroups", E, "EC2 refuses it with NetworkInterfaces"),
     ("an interface without security groups is a warning", "P5", drop("NetworkInterfaces[7].Groups"), "NetworkInterfaces[7]", W,
-     "gets the default security group of the VPC; name Groups, for EFA one that allows all traffic within it"),
+     "gets the default security group of the VPC; set Groups; EFA needs one that allows all traffic within it"),
     ("an unknown type of interface is a warning", "no_manage", put("NetworkInterfaces[0].InterfaceType", "EFA"), "NetworkInterfaces[0].InterfaceType", W,
      "EC2 does not take this value; write one of interface, efa, efa-only; did you mean efa?"),
     ("a subnet in the template of a managed node group is a warning", "managed P6-B200", put("NetworkInterfaces[0].SubnetId", "subnet-0123456789abcdef0"), "NetworkInterfaces[0].SubnetId", W,
@@ -236,7 +236,7 @@ for row in [
     ("two mappings with the same name to Linux are an error", "metadata and volumes", put("BlockDeviceMappings[0].DeviceName", "/dev/xvdb"), "BlockDeviceMappings[1]", E,
      "an earlier mapping has this DeviceName, or one that Linux takes for the same; rename one"),
     # ---- user data
-    ("user data above 16 KiB is an error", "managed capacity block", node_config() + "#" * 16384, "UserData", E, "bytes without base64, and EC2 takes 16384; compress them: "
+    ("user data above 16 KiB is an error", "managed capacity block", node_config() + "#" * 16384, "UserData", E, "bytes before base64, and EC2 takes 16384; compress them: "
      "gzip -9 <FILE | base64 -w 0"),
 ]:
     told(*row)

@@ -196,7 +196,7 @@ def check_user():
     p = subprocess.run(['bash', '-c', '"$0" config dump -c file://config.yaml -o >(cat >&2)', nodestrap], capture_output=True, text=True, env=environment, **private)
     ok(p.returncode == 0, 'config dump writes to a pipe that the shell of an ordinary user opened', p.stderr)
     p = run('wait', '--root', f'{tmp}/root', '--timeout', '1s', **private)
-    ok(p.returncode and 'status.json is not readable, so a failed init stays unseen' in p.stderr, 'wait warns an ordinary user that status.json is not readable', p.returncode, p.stderr)
+    ok(p.returncode and 'status.json is not readable, so a failed init goes unnoticed' in p.stderr, 'wait warns an ordinary user that status.json is not readable', p.returncode, p.stderr)
 
 
 def reports():

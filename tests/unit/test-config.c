@@ -713,7 +713,7 @@ TEST(toml_that_containerd_refuses) {
                      "a, line 10: spec.containerd.config.plugins.io.containerd.cri.v1.images.max_concurrent_downloads: must be a whole number, without quotes; otherwise containerd exits, or does not serve CRI");
         expect_error("  containerd:\n    config: |\n      imports = [\n      ]\n      disabled_plugins = ['io.containerd.grpc.v1.cri']\n", "a, line 9: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
         expect_error("  containerd: {config: \"imports = 'x'\"}\n", "a, line 5: spec.containerd.config.imports: must be a list of strings");
-        expect_error("  containerd: {config: \"version = 1\"}\n", "spec.containerd.config.version: is a schema with other plugin names");
+        expect_error("  containerd: {config: \"version = 1\"}\n", "spec.containerd.config.version: selects a schema with other plugin names");
         expect_error("  containerd: {config: \"plugins.'io.containerd.grpc.v1.cri'.containerd.default_runtime_name = 'kata'\"}\n", "default_runtime_name: is not a runtime");
         expect_error("  containerd: {baseRuntimeSpec: {process: {rlimits: [{type: RLIMIT_CPU, hard: '5'}]}}}\n", "a, line 5: spec.containerd.baseRuntimeSpec.process.rlimits[0].hard: must be a whole number");
         /* with an unknown version, and of settings that nodestrap adds */
@@ -793,7 +793,7 @@ TEST(toml_that_is_folded_or_wrong) {
 }
 
 TEST(the_message_names_a_no_break_space_in_a_key) {
-        expect_accepted("\u00a0 instance:\n    sysctl: {a.b: 1}\n", "instance: unknown-field: is not known and is ignored: a no-break space (U+00A0) is in it, which looks like a space; did you mean ");
+        expect_accepted("\u00a0 instance:\n    sysctl: {a.b: 1}\n", "instance: unknown-field: is not known and is ignored: a no-break space (U+00A0) in it looks like a space; did you mean ");
 }
 
 TEST(fields_that_have_no_effect_alone_are_warnings) {
@@ -1015,7 +1015,7 @@ TEST(settings_that_kubelet_refuses) {
 
 TEST(flags_of_kubelet) {
         expect_accepted("  kubelet: {flags: ['--v 4 --register_with_taints=a=b:NoSchedule']}\n", "a, line 5: spec.kubelet.flags[0]: deprecated-flag: kubelet calls --register-with-taints deprecated; set spec.kubelet.config.registerWithTaints instead");
-        expect_accepted("  kubelet: {flags: [--maximum-dead-containers=1]}\n", "kubelet calls --maximum-dead-containers deprecated\n");
+        expect_accepted("  kubelet: {flags: [--maximum-dead-containers=1]}\n", "kubelet deprecates --maximum-dead-containers\n");
         expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is not a flag of kubelet 1.28 to 1.37: kubelet exits on an unknown flag, and plan --kubelet-version refuses it; did you mean --node-labels?");
         expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "spec.kubelet.flags[0]: kubelet-flag: kubelet from 1.27 on exits: it does not know --container-runtime\n");
         expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces a flag of nodestrap: the name of the node");
@@ -1034,7 +1034,7 @@ TEST(feature_gates_of_kubelet) {
                 { "config: {featureGates: {DisableKubeletCloudCredentialProviders: true}}", "kubelet from 1.33 on exits with the feature gate DisableKubeletCloudCredentialProviders, which kubelet knows only before 1.33\n" },
                 { "flags: [--feature-gates, 'NodeSwap=true,NodeSwop=true']", "a, line 6: spec.kubelet.flags[1]: kubelet-flag: \"NodeSwop\" is not a feature gate" },
                 { "config: {featureGates: {DRAListTypeAttributes: true, NodeSwap: true}}", NULL },      /* a newer one */
-                { "flags: ['--feature-gates=NodeSwap=1, MemoryQoS = F,']", "a, line 6: spec.kubelet.flags[0]: deprecated-flag: kubelet calls --feature-gates deprecated" },
+                { "flags: ['--feature-gates=NodeSwap=1, MemoryQoS = F,']", "a, line 6: spec.kubelet.flags[0]: deprecated-flag: kubelet deprecates --feature-gates" },
         }, refused[] = {
                 { "config: {featureGates: {APISelfSubjectReview: false}}",
                   "a, line 6: spec.kubelet.config.featureGates.APISelfSubjectReview: every kubelet exits with the feature gate APISelfSubjectReview=false: it is locked to true; remove it\n" },

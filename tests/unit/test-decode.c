@@ -75,7 +75,7 @@ TEST(n1_foreign_kinds) {
         ASSERT_NOTHING("#cloud-config\nwrite_files:\n- content: |\n    " CONFIG, "a cloud-config");
         ASSERT_NOTHING("#Cloud-Config-Archive\r\n- x\r\n", "archive");
         ASSERT_NOTHING("## template: jinja\n#cloud-config\n{% if x %}\n" CONFIG, "a template");
-        ASSERT_NOTHING("#include\nhttps://example.com/a\n", "a list of includes");
+        ASSERT_NOTHING("#include\nhttps://example.com/a\n", "an include file");
         ASSERT_NOTHING("#cloud-boothook\n#!/bin/sh\n", "a boot hook");
         ASSERT_DOCUMENTS("#cloud-configuration of ours\n" CONFIG, 1);
         ASSERT_DOCUMENTS("#included by us\n" CONFIG, 1);

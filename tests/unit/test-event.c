@@ -119,7 +119,7 @@ TEST(the_message_says_that_kubelet_keeps_running) {
         Action turn = { .type = ACTION_WRITE_FILE, .target = file };
         ASSERT_OK(root_replace(b.root, KUBELET_TURN, "", 0, 0644));
         event_of_run(b.root, &b.report, &b.verdict, false);
-        assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; kubelet, started by an earlier run of this boot, keeps running" TAIL);
+        assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; kubelet, started by an earlier run in this boot, keeps running" TAIL);
         b.items[1] = (Result){ .action = &turn, .outcome = OUTCOME_DONE };      /* but it does not start */
         b.items[0].outcome = OUTCOME_FAILED;
         event_of_run(b.root, &b.report, &b.verdict, false);

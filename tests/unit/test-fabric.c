@@ -119,9 +119,9 @@ TEST(permanent_errors_are_reported_at_once) {
         GATE(m, NVSWITCH, 8, "gpus 8\nerror nvmlInit 18\n");
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver/library version mismatch (18); the loaded driver and its library");
         machine_says(&m, "gpus 8\nerror nvmlDeviceGetGpuFabricInfoV 15 6\n");
-        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "asking GPU 6 (0000:70:00.0) for its fabric state: GPU is lost (15); dmesg");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "the fabric state of GPU 6 (0000:70:00.0) cannot be read: GPU is lost (15); dmesg");
         machine_says(&m, "gpus 8\nerror nvmlDeviceGetGpuFabricInfoV 13\nerror nvmlDeviceGetGpuFabricInfo 13\n");
-        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "asking GPU 0 (0000:10:00.0) for its fabric state: Function Not Found (13)");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "the fabric state of GPU 0 (0000:10:00.0) cannot be read: Function Not Found (13)");
 }
 
 TEST(errors_while_the_driver_settles_are_retried) {
@@ -136,7 +136,7 @@ TEST(errors_are_reported_at_the_deadline) {
         late(&m);
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver Not Loaded (9), unchanged after ");
         machine_says(&m, "gpus 2\nerror nvmlDeviceGetGpuFabricInfoV 999 1\n");
-        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "asking GPU 1 (0000:20:00.0) for its fabric state: Unknown Error (999), unchanged after ");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "the fabric state of GPU 1 (0000:20:00.0) cannot be read: Unknown Error (999), even after ");
 }
 
 /* The machine waits for a GPU that has not joined; the message has the error, too. */
@@ -144,7 +144,7 @@ TEST(the_message_has_a_late_gpu_and_the_error_of_another) {
         GATE(m, NVSWITCH, 2, "gpus 2\nfabric 0 in-progress\nerror nvmlDeviceGetGpuFabricInfoV 999 1\n");
         late(&m);
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 0 of 2 (0000:10:00.0) still In Progress after ");
-        ASSERT_CONTAINS(m.work.text, "; asking GPU 1 (0000:20:00.0) for its fabric state: Unknown Error (999)");
+        ASSERT_CONTAINS(m.work.text, "; the fabric state of GPU 1 (0000:20:00.0) cannot be read: Unknown Error (999)");
         ASSERT_FOUND(found_gpu(&m, 0), "state", "In Progress");
         ASSERT_EQ(json_array_size(json_object_get(m.work.found, "gpus")), 1);
 }

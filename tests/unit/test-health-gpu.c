@@ -115,7 +115,7 @@ TEST(recovery_actions) {
         FINDS("recovery 1 7\n", SECOND "system-reboot!");
         FINDS("recovery 1 8\n", SECOND "recovery-unknown");
         SAYS("recovery 1 8\n", "recovery action that nodestrap does not know (8)");
-        SAYS("recovery 1 2\n", "the driver says: reboot the node before it can be used; if it stays so, replace the instance");
+        SAYS("recovery 1 2\n", "the driver says: reboot the node before you use it; if this persists, replace the instance");
         FINDS("recovery none\nrecovery 1 2\n", "");
         FINDS("recovery 1 2 2\n", SECOND "node-reboot!");      /* each type of an unsigned integer */
         FINDS("recovery 1 2 3\n", SECOND "node-reboot!");

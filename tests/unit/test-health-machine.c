@@ -241,7 +241,7 @@ TEST(gpudirect_by_the_efa_driver) {
         MACHINE(m);
         node(&m, CLOSED, "5.10.240-238.959.amzn2.x86_64\n", "10DE:20B0");
         put(&m.box, "/sys/bus/pci/devices/0000:50:00.0/p2p", "NVIDIA\n");
-        assert_gpudirect(&m, true, "yes, by the EFA driver with that of NVIDIA", "");
+        assert_gpudirect(&m, true, "yes, by the EFA and NVIDIA drivers", "");
 }
 
 TEST(missing_gpudirect_is_a_finding_on_gpus_with_hbm) {
@@ -320,7 +320,7 @@ static const Part options[] = {
         { "{\"version\": 2, \"" TOPO "\": 1}\n",                   '?', 0, "params does not show " TOPO },  /* of a future driver */
 };
 static const Part providers[] = {
-        { NULL, 'n', 0, NULL }, { "\n", 'n', 0, NULL }, { "NEURON\n", 'n', 0, NULL }, { "NVIDIA\n", 'y', 0, "the EFA driver with that of NVIDIA" },
+        { NULL, 'n', 0, NULL }, { "\n", 'n', 0, NULL }, { "NEURON\n", 'n', 0, NULL }, { "NVIDIA\n", 'y', 0, "the EFA and NVIDIA drivers" },
         { "NVIDIA peermem\n", 'y', 0, "efa_nv_peermem" },
 };
 
@@ -398,7 +398,7 @@ TEST(gpudirect_that_is_required) {
                 _free_ char *is = health_gpudirect(m.box.root, i == 2, true, true, &m.findings), *want = xasprintf("no, %s", obstacles[i]);
                 ASSERT_STREQ(is, want);
                 ASSERT_CONTAINS(says(&m, 0), obstacles[i]);
-                ASSERT_CONTAINS(says(&m, 0), "EFA cannot reach GPU memory, so data between nodes goes through CPU memory, which spec.accelerator.nvidia.gpuDirect requires: ");
+                ASSERT_CONTAINS(says(&m, 0), "EFA cannot reach GPU memory, so data between nodes goes through CPU memory, but spec.accelerator.nvidia.gpuDirect requires direct access: ");
                 ASSERT_STREQ(found(&m), "peer-memory !");
                 put(&m.box, "/proc/driver/nvidia/version", OPEN);
         }

@@ -1115,7 +1115,7 @@ TEST(invalid_versions_are_refused) {
 TEST(kubelet_itself_gives_its_version_if_no_file_has_it) {
         static const struct { const char *script, *version, *error; } programs[] = {
                 { "echo Kubernetes v1.32.9-eks-113cf36", "1.32.9", NULL },
-                { "echo nothing; echo no config >&2; exit 1", NULL, "status 1 and named no version: no config" },
+                { "echo nothing; echo no config >&2; exit 1", NULL, "status 1 and printed no version: no config" },
                 { "exit 0", NULL, "status 0" },
                 { NULL, NULL, "does not run" },
         };

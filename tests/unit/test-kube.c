@@ -121,7 +121,7 @@ TEST(devices_that_pods_cannot_get_are_explained) {
                   "pods can get 0 of 8 nvidia.com/gpu: the device plugin has exited, or finds the others unhealthy; see the log of its pod" },
                 { "{\"nvidia.com/gpu\":2}", "{}", "{" SLICE("a", "gpu.nvidia.com", DRA("gpu", "")) "," SLICE("b", "gpu.nvidia.com", OLD "," DRA("vfio", "")) "}", NULL },
                 { "{\"nvidia.com/gpu\":2}", "{}", "{" SLICE("a", "gpu.nvidia.com", DRA("gpu", "") "," DRA("gpu", TAINTED) "," DRA("mig", "")) "}",
-                  "pods can get 1 of 2 nvidia.com/gpu: the DRA driver offers no more without a taint" },
+                  "pods can get 1 of 2 nvidia.com/gpu: the DRA driver offers no more untainted devices" },
                 { "{\"nvidia.com/gpu\":1}", "{}", "{" SLICE("a", "compute-domain.nvidia.com", DRA("gpu", "")) "}",
                   "pods can get 0 of 1 nvidia.com/gpu: no device plugin or DRA driver has registered them" },
                 { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(8), GPUS(8)), "{" SLICE("a", "gpu.nvidia.com", DRA("gpu", "")) "}",
@@ -275,7 +275,7 @@ TEST(the_node_name_follows_hostname_override) {
 TEST(invalid_node_names_are_errors) {
         static const struct { const char *environment, *words; } cases[] = {
                 { "NODEADM_KUBELET_ARGS=--hostname-override=my_node\n", "/etc/eks/kubelet/environment: the name of this node" },
-                { "NODEADM_KUBELET_ARGS=--v=2\n", "the host name is not a valid name of a Node" },
+                { "NODEADM_KUBELET_ARGS=--v=2\n", "the host name is not a valid Node name" },
         };
         char dir[] = "/tmp/test-kube-XXXXXX";
         _cleanup_(root_freep) Root *root = NULL;
@@ -378,10 +378,10 @@ TEST(each_failure_has_a_cause_and_a_sentence) {
                 { { .status = 401 }, 1767323045 + 86400, CAUSE_CLOCK, "ours is 24 h behind" },
                 { { .status = 401 }, 1767323045 + 864000, CAUSE_CLOCK, "ours is 10 days behind" },
                 { { .status = 403 }, 0, CAUSE_FORBIDDEN, "Node n: 403 Forbidden; the role must be mapped to user system:node:n" },
-                { { .status = 403, .body = BODY(asks) }, 0, CAUSE_FORBIDDEN, "; the cluster takes this node for ip-1: kubelet must register with that name (--hostname-override, in /etc/eks/kubelet/environment)" },
+                { { .status = 403, .body = BODY(asks) }, 0, CAUSE_FORBIDDEN, "; the cluster knows this node as ip-1: kubelet must register with that name (--hostname-override, in /etc/eks/kubelet/environment)" },
                 { { .status = 403, .body = BODY(lonely) }, 0, CAUSE_FORBIDDEN, "the role must be mapped to user system:node:n, which it is, and group system:nodes" },
                 { { .status = 403, .body = BODY(user) }, 0, CAUSE_FORBIDDEN, "User \"me\" cannot watch); the role must be mapped to user system:node:n and group system:nodes" },
-                { { .status = 403, .body = BODY(open_end) }, 0, CAUSE_FORBIDDEN, "takes this node for ip-1: " },
+                { { .status = 403, .body = BODY(open_end) }, 0, CAUSE_FORBIDDEN, "knows this node as ip-1: " },
                 { { .status = 429 }, 0, CAUSE_API_ERROR, "HTTP 429: the API server is overloaded" },
                 { { .status = 302 }, 0, CAUSE_API_ERROR, "HTTP 302, unlike an API server" },
                 { { .curl = CURLE_COULDNT_RESOLVE_HOST, .error = e }, 0, CAUSE_API_NAME, "kube.example, does not resolve (words of libcurl)" },
@@ -415,7 +415,7 @@ TEST(a_node_named_after_its_instance_id_needs_another_mapping) {
         static char id[] = "i-0123456789abcdef0", asks[] = "{\"message\": \"User \\\"system:node:ip-1\\\" cannot watch\"}";
         static const KubeAccess access = { .server = server, .host = host, .ca_path = ca_path, .cluster = cluster, .node = id };
         _free_ char *text = explain(&access, &known, &(Case){ { .status = 403, .body = BODY(asks) }, 0, CAUSE_FORBIDDEN, NULL });
-        ASSERT_CONTAINS(text, "takes this node for ip-1: with InstanceIdNodeName, aws-auth must map the role to system:node:{{SessionName}}");
+        ASSERT_CONTAINS(text, "knows this node as ip-1: with InstanceIdNodeName, aws-auth must map the role to system:node:{{SessionName}}");
 }
 
 TEST(an_unknown_role_has_a_placeholder_in_the_command) {

@@ -41,7 +41,7 @@ TEST(an_empty_template_is_accepted) {
         ASSERT_FOUND("[1, {a: b}]", ((Template){}), 0, "");
         ASSERT_FOUND("{NetworkInterfaces: 3, BlockDeviceMappings: [7, {}], MetadataOptions: [], TagSpecifications: x}",
                      ((Template){}), 0,
-                     "1:2 NetworkInterfaces: warning: gets the default security group of the VPC; name Groups, for EFA one "
+                     "1:2 NetworkInterfaces: warning: gets the default security group of the VPC; set Groups; EFA needs one "
                      "that allows all traffic within it\n");
         ASSERT_FOUND("BlockDeviceMappings:\n- {}\n- {}\n- DeviceName: /dev/sdf\n- DeviceName: xvdf\n", ((Template){}), -EINVAL,
                      "5:3 BlockDeviceMappings[3]: EINVALID: an earlier mapping has this DeviceName, or one that Linux takes for the same; "
@@ -128,7 +128,7 @@ TEST(efa_interfaces_must_fit_the_cards_of_the_type) {
 TEST(user_data_of_more_than_16_kib_is_an_error) {
         ASSERT_FOUND("UserData: x", ((Template){ .user_data = 16384 }), 0, "");
         ASSERT_FOUND("UserData: x", ((Template){ .user_data = 16385 }), -EINVAL,
-                     "1:1 UserData: EINVALID: has 16385 bytes without base64, and EC2 takes 16384; compress them: gzip -9 "
+                     "1:1 UserData: EINVALID: has 16385 bytes before base64, and EC2 takes 16384; compress them: gzip -9 "
                      "<FILE | base64 -w 0\n");
 }
 

@@ -51,7 +51,7 @@ TEST(a_licence_that_cannot_come_fails_at_once) {
         ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "this image lacks nvidia-gridd");
         put(&m, "/usr/bin/nvidia-gridd", 0755);
         machine_says(&m, SCRIPT);
-        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "its driver does not support licences");
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "its driver does not support licensing");
         machine_says(&m, SCRIPT "error nvmlDeviceGetGridLicensableFeatures 3 1\nlicense Workstation /dev/null\n");
         ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "the licence of GPU 1 (0000:32:00.0) cannot be read: Not Supported (3)");
 }

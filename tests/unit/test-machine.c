@@ -183,7 +183,7 @@ TEST(a_module_that_cannot_be_loaded_is_a_failure) {
         box_program(&b, "modprobe", "echo 'modprobe: FATAL: Module efa not found' >&2; exit 1");
         assert_fails(&b, module_work, CAUSE_EFA, "the kernel module efa cannot be loaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module efa not found\"");
         b.action.target = (char *)"nvidia";
-        assert_fails(&b, module_work, CAUSE_DRIVER, "If a pod brings the driver, like the NVIDIA GPU operator, set spec.accelerator.nvidia.mode: off");
+        assert_fails(&b, module_work, CAUSE_DRIVER, "If a pod installs the driver (NVIDIA GPU operator), set spec.accelerator.nvidia.mode: off");
         b.action.target = (char *)"ib_umad";
         assert_fails(&b, module_work, CAUSE_MODULE, "modinfo shows whether the image has it");
         box_program(&b, "modprobe", "exit 0");

@@ -229,7 +229,7 @@ TEST(ampere_keeps_the_new_mig_mode_after_a_failure) {
         want(&m, 0, "7g.40gb");
         program(&m, "nvidia-smi", RESET);
         program(&m, "systemctl", "");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 0 (0000:10:00.0): an instance 7g.40gb cannot be made: Unknown Error (999)");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 0 (0000:10:00.0): a 7g.40gb instance cannot be created: Unknown Error (999)");
         ASSERT_TRUE(!strstr(m.work.text, "before"));
         ASSERT_EQ(instances(&m, "mig 0 1 1"), 1);
 }

@@ -507,7 +507,7 @@ TEST(an_unfinished_copy_with_a_mount_in_it_stays) {
         box_tmpfs(&b, TARGET "/.nodestrap-incoming/x", NULL);
         put(&b, TARGET "/.nodestrap-incoming/x/precious", "precious");
         ASSERT_TRUE(run(&b) < 0);
-        ASSERT_CONTAINS(b.work.text, TARGET "/.nodestrap-incoming/x is left from an earlier copy and cannot be removed");
+        ASSERT_CONTAINS(b.work.text, TARGET "/.nodestrap-incoming/x is left over from an earlier copy and cannot be removed");
         assert_file(&b, TARGET "/.nodestrap-incoming/x/precious", "precious");
         assert_file(&b, "/var/lib/kubelet/kubeconfig", "kubeconfig");
 }

@@ -462,13 +462,13 @@ TEST(version_requirements_are_checked_by_type) {
                 { { "p5.48xlarge", "1.33.0", NULL, "570.195.03", "6.12.46" }, NULL, NULL, NULL, CAUSE_NONE },
                 { { "g5g.xlarge", "1.33.0", NULL, "570.195.03", "6.1.155" }, NULL, NULL, NULL, CAUSE_NONE },
                 /* kubernetes/kubernetes#133920 */
-                { { TRAY, "1.34.0", NULL, GOOD, NULL }, NULL, "requirement", "kubelet 1.34.0 loses the socket of an idle DRA driver", CAUSE_NONE },
+                { { TRAY, "1.34.0", NULL, GOOD, NULL }, NULL, "requirement", "kubelet 1.34.0 loses the connection to an idle DRA driver", CAUSE_NONE },
                 { { TRAY, "1.34.1", NULL, GOOD, NULL }, NULL, "requirement", "install 1.34.2 or newer", CAUSE_NONE },
                 { { TRAY, "1.34.1", NULL, GOOD, NULL }, "imex-off", NULL, NULL, CAUSE_NONE },
                 { { "p5.48xlarge", "1.34.1", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
                 /* NVIDIA/aicr#668 and #2439 */
-                { { TRAY, "1.34.2", NULL, "580.95.05", NULL }, NULL, "requirement", "is older than NVIDIA advises for EFA on GB200", CAUSE_NONE },
-                { { TRAY, "1.34.2", NULL, "595.91.07", NULL }, NULL, "requirement", "install a driver of branch 580", CAUSE_NONE },
+                { { TRAY, "1.34.2", NULL, "580.95.05", NULL }, NULL, "requirement", "is older than NVIDIA recommends for EFA on GB200", CAUSE_NONE },
+                { { TRAY, "1.34.2", NULL, "595.91.07", NULL }, NULL, "requirement", "install a driver from branch 580", CAUSE_NONE },
                 { { TRAY, "1.34.2", NULL, "595.91.07", NULL }, "efa-off", NULL, NULL, CAUSE_NONE },
                 /* the prerequisites of the DRA driver */
                 { { TRAY, "1.34.2", NULL, "570.133.20", NULL }, NULL, "requirement", "is too old for ComputeDomains", CAUSE_NONE },
@@ -972,7 +972,7 @@ TEST(huge_pages_are_refused_on_numa_nodes_without_cpus) {
         refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 2048 MiB, but the machine has only 2048 MiB of memory");
         pages[0].count = 1023;
         sample_plan(&b.s);
-        ASSERT_CONTAINS(action(&b, "reserve-pages:2Mi")->why, "on all NUMA nodes with CPUs");
+        ASSERT_CONTAINS(action(&b, "reserve-pages:2Mi")->why, "across CPU NUMA nodes");
 }
 
 /* A first boot sees only the nodes of the CPUs; a later one also sees those of the GPUs. Both must make

@@ -291,7 +291,7 @@ TEST(numa_warnings_name_the_setting_that_causes_them) {
                 { "{'topologyManagerPolicy':'best-effort'}", {}, "1.30.1", "numa-nodes", "spec.kubelet.config.topologyManagerPolicy", "; from 1.31 on kubelet accepts topologyManagerPolicyOptions" },
                 { "{'topologyManagerPolicy':'best-effort'}", {}, "1.33.13", "numa-nodes", "spec.kubelet.config.topologyManagerPolicy", "{max-allowable-numa-nodes: \"34\"}, but with Kubernetes before 1.36, pods" },
                 { "{}", { "--topology-manager-policy=restricted" }, "1.37.0", "numa-nodes", "spec.kubelet.flags", "accepts up to 8 NUMA nodes, but finds 34: 2 with CPUs, and 8 for each GPU" },
-                { "{'topologyManagerPolicy':'best-effort','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'34'}}", {}, "1.35.6", "numa-stall", "spec.kubelet.config.topologyManagerPolicy", "pods that ask for devices" },
+                { "{'topologyManagerPolicy':'best-effort','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'34'}}", {}, "1.35.6", "numa-stall", "spec.kubelet.config.topologyManagerPolicy", "pods that request devices" },
                 { "{'topologyManagerPolicy':'best-effort','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'34'}}", {}, "1.36.0", NULL, NULL, NULL },
                 { "{}", { "--memory-manager-policy=Static" }, "1.37.0", "numa-stall", "spec.kubelet.flags", "Guaranteed pods stay Pending" },
                 { "{'memoryManagerPolicy':'None'}", {}, "1.33.13", NULL, NULL, NULL },

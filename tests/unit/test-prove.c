@@ -200,7 +200,7 @@ TEST(an_equally_slow_node_is_found_by_the_data_sheet) {
         _cleanup_(findings_done) Findings f = {};
         _cleanup_(json_decrefp) _unused_ json_t *known = judge(n.text.data, 3350, &f), *unknown = NULL;
         ASSERT_EQ(f.n, GPUS);
-        ASSERT_CONTAINS(f.items[0].text, "below 60 % of its data sheet (3350 GB/s)");
+        ASSERT_CONTAINS(f.items[0].text, "below 60 % of its data sheet value (3350 GB/s)");
         findings_done(&f);
         unknown = judge(n.text.data, 0, &f);
         ASSERT_EQ(f.n, 0);

@@ -51,9 +51,9 @@ static void assert_rows(const char *path, const Row *rows, size_t n) {
 TEST(cpu_state_is_removed_if_kubelet_would_refuse_it) {
         static const Row rows[] = {
                 { NONE, { "cpuManagerPolicy=none" }, NULL },
-                { NONE, { "cpuManagerPolicy=static" }, "cpu_manager_state: it has another policy" },
+                { NONE, { "cpuManagerPolicy=static" }, "cpu_manager_state: it has a different policy" },
                 { NONE, { "memoryManagerPolicy=None" }, NULL },         /* the plan does not name this file */
-                { STATIC("0-3", 611748604), { "cpuManagerPolicy=none" }, "it has another policy" },
+                { STATIC("0-3", 611748604), { "cpuManagerPolicy=none" }, "it has a different policy" },
                 { STATIC("0-3", 611748604), { "cpuManagerPolicy=static" }, NULL },
                 { STATIC("0-3", 0), { "cpuManagerPolicy=static" }, NULL },
                 { STATIC("0-3", 611748605), { "cpuManagerPolicy=static" }, "its checksum is wrong" },
@@ -99,11 +99,11 @@ TEST(cpu_state_of_kubelet_1_37_is_compared_with_its_data) {
 TEST(memory_state_is_removed_if_kubelet_would_refuse_it) {
         static const Row rows[] = {
                 { NO_MEMORY, { "memoryManagerPolicy=None" }, NULL },
-                { NO_MEMORY, { "memoryManagerPolicy=Static" }, "memory_manager_state: it has another policy" },
+                { NO_MEMORY, { "memoryManagerPolicy=Static" }, "memory_manager_state: it has a different policy" },
                 { "{\"policyName\":\"None\",\"machineState\":{},\"checksum\":4236770234}", { "memoryManagerPolicy=None" }, "its checksum is wrong" },
                 { "{\"policyName\":\"None\",\"machineState\":{\"0\":{}},\"checksum\":4236770233}", { "memoryManagerPolicy=None" }, "its checksum is wrong" },
-                { "{\"policyName\":\"Static\",\"machineState\":{},\"checksum\":1}", { "memoryManagerPolicy=None" }, "it has another policy" },
-                { "{\"policyName\":\"Static\",\"machineState\":{},\"checksum\":1}", { "memoryManagerPolicy=Static" }, "memory sizes differ" },
+                { "{\"policyName\":\"Static\",\"machineState\":{},\"checksum\":1}", { "memoryManagerPolicy=None" }, "it has a different policy" },
+                { "{\"policyName\":\"Static\",\"machineState\":{},\"checksum\":1}", { "memoryManagerPolicy=Static" }, "memory sizes change" },
         };
         assert_rows(MEMORY, rows, ARRAY_SIZE(rows));
 }
@@ -127,7 +127,7 @@ TEST(one_run_removes_all_files_that_kubelet_would_refuse) {
         put(&b, KUBELET_DIR "/device-plugins/kubelet_internal_checkpoint", "{}");
         _free_ char *said = NULL;
         ASSERT_EQ(state_look(b.root, &b.action, &said), 1);
-        ASSERT_STREQ(said, "cpu_manager_state: it has another policy; memory_manager_state: it has another policy");
+        ASSERT_STREQ(said, "cpu_manager_state: it has a different policy; memory_manager_state: it has a different policy");
         ASSERT_STREQ(run(&b), "done");
         assert_entries(&b, KUBELET_DIR, "device-plugins dra_manager_state");
 }

@@ -266,11 +266,11 @@ static const Row rows[] = {
         { STORAGE_RAID0, "01KK", .cause = CAUSE_ARRAY, .says = { "two arrays are named kubernetes", UUID_OURS, UUID_OTHER, "nvme4n1" } },
         { STORAGE_RAID0, "0123", "i01", .of = 4, .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },
         { STORAGE_RAID0, "0123", "r01", .of = 4, .cause = CAUSE_ARRAY, .says = { "md127 runs with 2 of its 4 members" } },
-        { STORAGE_RAID0, "012", .of = 4, .cause = CAUSE_DISKS, .says = { "has 4 members, but only 3 instance stores are here (of the raid0 array kubernetes of 4 the member 3)", "nvme1n1" } },
+        { STORAGE_RAID0, "012", .of = 4, .cause = CAUSE_DISKS, .says = { "has 4 members, but only 3 instance stores are here (the raid0 array kubernetes lacks member 3 of its 4)", "nvme1n1" } },
         { STORAGE_RAID0, "01b", .of = 2, .cause = CAUSE_ARRAY, .says = { "has 2 members, but 3 instance stores are here", "nvme2n1" } },
         { STORAGE_RAID0, "011", .cause = CAUSE_ARRAY, .says = { "contradict each other", "nvme3n1" } },
-        { STORAGE_RAID0, "OOO", .cause = CAUSE_DISK_USED, .says = { "or metadata 1.2 as it is", "nvme1n1", "nvme2n1", "nvme3n1" } },
-        { STORAGE_RAID0, "AAA", "r012:b", .cause = CAUSE_DISK_USED, .says = { "or metadata 1.2 as it is", "nvme1n1", "nvme3n1", "blkdiscard --force" } },
+        { STORAGE_RAID0, "OOO", .cause = CAUSE_DISK_USED, .says = { "without the name kubernetes or metadata 1.2", "nvme1n1", "nvme2n1", "nvme3n1" } },
+        { STORAGE_RAID0, "AAA", "r012:b", .cause = CAUSE_DISK_USED, .says = { "without the name kubernetes or metadata 1.2", "nvme1n1", "nvme3n1", "blkdiscard --force" } },
         { STORAGE_RAID0, "012", "r012E", .cause = CAUSE_ARRAY, .says = { "md127", "nvme0n1", "not an instance store", "for each instance store among" } },
         { STORAGE_RAID0, "012", "r012:o", .cause = CAUSE_DISK_USED, .says = { "array md127", "`mdadm --stop /dev/md127`, and `blkdiscard --force`" } },
         { STORAGE_RAID0, "012", "r012:f", .cause = CAUSE_DISK_ERROR, .says = { "array md127", "Input/output error" } },
@@ -714,7 +714,7 @@ TEST(a_strategy_without_disks_is_a_warning) {
 TEST(missing_disks_are_counted_and_named) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "02", 4);
         m->s.config.instance.storage.expected_disks = 4;
-        ASSERT_REFUSED(m, CAUSE_DISKS, "2 of 4 instance stores are missing (of the raid0 array kubernetes of 4 the members 1, 3): expectedDisks says 4",
+        ASSERT_REFUSED(m, CAUSE_DISKS, "2 of 4 instance stores are missing (the raid0 array kubernetes lacks members 1, 3 of its 4): expectedDisks says 4",
                        "nvme2n1 (AWS00000000000000001, 1.9 TB), nvme1n1 (AWS00000000000000002, 1.9 TB)", "Stop and start the instance");
         ASSERT_EQ(diag_count(&m->s.diag, false), 1);
         _cleanup_(machine_donep) Machine *none = machine_new(STORAGE_MOUNT, "", 0);

@@ -237,7 +237,7 @@ TEST(a_job_that_systemd_reports_after_the_deadline_is_canceled) {
                 ASSERT_TRUE(apply(&r, IS_LATE, "inactive") < 0);
                 ASSERT_STREQ(outcome_to_string(r.results.items[1].outcome), "unchanged");
         }
-        ASSERT_CONTAINS(r.results.items[0].text, "systemd did not answer about a.service");
+        ASSERT_CONTAINS(r.results.items[0].text, "systemd sent no answer about a.service");
         ASSERT_STREQ(r.told, "StartUnit a.service\nCancel " JOB "\n");
 }
 

@@ -344,12 +344,12 @@ TEST(a_target_within_the_directories_of_instance_stores_is_an_error) {
         ASSERT_STATE(m, "stop-unit:kubelet.service", "make");
         m->s.config.instance.storage.strategy = STORAGE_RAID0;
         m->disks[2].kind = DISK_INSTANCE_STORE;
-        ASSERT_REFUSED(m, "one of /var/lib/kubelet/pods and /var/lib/kubelet, which goes to the instance stores, lies in the other");
+        ASSERT_REFUSED(m, "/var/lib/kubelet/pods overlaps /var/lib/kubelet, which goes to the instance stores: set another");
         m->s.config.instance.storage.no_kubelet = true;
         ASSERT_PLANNED(m);
         strv_free(m->volumes[0].targets);
         m->volumes[0].targets = LIST("/mnt/k8s-disks/9");
-        ASSERT_REFUSED(m, "one of /mnt/k8s-disks/9 and /mnt/k8s-disks, the mount point of instance stores, lies in the other");
+        ASSERT_REFUSED(m, "/mnt/k8s-disks/9 overlaps /mnt/k8s-disks, the mount point of instance stores: set another");
         strv_free(m->volumes[0].targets);
         m->volumes[0].targets = LIST("/mnt/k8s-volumes/x");
         ASSERT_REFUSED(m, "lies in /mnt/k8s-volumes");
@@ -359,9 +359,9 @@ TEST(instance_stores_within_the_directory_of_volumes_are_an_error) {
         WANTED(m, "/data");
         m->s.config.instance.storage.strategy = STORAGE_RAID0;
         m->s.config.instance.storage.mount_path = (char *)"/mnt/k8s-volumes/stores";
-        ASSERT_REFUSED(m, "EMOUNT: spec.instance.localStorage.mountPath: one of /mnt/k8s-volumes/stores, the mount point of instance stores, and /mnt/k8s-volumes");
+        ASSERT_REFUSED(m, "EMOUNT: spec.instance.localStorage.mountPath: /mnt/k8s-volumes/stores, the mount point of instance stores, overlaps /mnt/k8s-volumes");
         m->s.config.instance.storage.mount_path = (char *)"/mnt";
-        ASSERT_REFUSED(m, "one of /mnt, the mount point of instance stores, and /mnt/k8s-volumes, that of volumes, lies in the other");
+        ASSERT_REFUSED(m, "/mnt, the mount point of instance stores, overlaps /mnt/k8s-volumes, that of volumes: set another");
         m->s.config.instance.storage.strategy = STORAGE_NONE;
         ASSERT_PLANNED(m);
 }
@@ -391,7 +391,7 @@ TEST(a_kernel_name_as_device_is_a_warning) {
         ASSERT_PLANNED(m);
         _free_ char *all = texts(&m->s.plan->warnings);
         ASSERT_CONTAINS(all, "kernel-name: spec.instance.storage.volumes[0]: /dev/nvme1n1 is a kernel name, which may mean another volume at the next boot; "
-                             "now it is vol-0b, xvdb: name that as device");
+                             "now it is vol-0b, xvdb: set device to that");
 }
 
 TEST(a_volume_that_is_too_small_for_the_data_is_an_error) {

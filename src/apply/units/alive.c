@@ -52,9 +52,9 @@ static void alive_stay(Unit *u) {
         if (!subnet_manager_died(u->task->apply->root))
                 return task_end(u->task, OUTCOME_UNCHANGED);
         (void)task_fail(u->task, -ESRCH, unit_cause(u->name),
-                        "NVLSM has died since %s started it: without " SUBNET_MANAGER ", the NVLink "
-                        "switches have no subnet manager. /var/log/nvlsm.log and journalctl -u %s show why; "
-                        "systemctl restart %s starts both",
+                        "NVLSM has died since %s started it (its PID was in " SUBNET_MANAGER "), so the "
+                        "NVLink switches have no subnet manager. /var/log/nvlsm.log and journalctl -u %s "
+                        "show why; systemctl restart %s starts both",
                         u->name, u->name, u->name);
 }
 

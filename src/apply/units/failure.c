@@ -24,7 +24,7 @@ static const struct { char result[11], text[64]; } job_results[] = {
 
 static const struct { char result[16], text[63]; } service_results[] = {
         { "timeout",         "it was not ready within TimeoutStartSec=" },
-        { "protocol",        "it ended or sent a wrong message before it was ready" },
+        { "protocol",        "it exited or sent an invalid message before it was ready" },
         { "start-limit-hit", "it started too often in a short time (start-limit-hit)" },
         { "watchdog",        "its watchdog timed out" },
         { "oom-kill",        "the kernel killed it for lack of memory" },
@@ -107,7 +107,7 @@ static char *failure_text(const Unit *u) {
                 if (unmet)
                         return xasprintf("%s is not met, so systemd did not start it", unmet);
                 if (!streq(u->state.result, "exec-condition"))
-                        return xstrdup("one of its Condition…= is not met, so systemd did not start it");
+                        return xstrdup("one of its Condition…= checks failed, so systemd did not start it");
                 program = command_failed(u, "ExecCondition");
                 return xasprintf("its ExecCondition=%s%s failed, so systemd did not start it",
                                  program ? " " : "", program ?: "");
@@ -116,7 +116,7 @@ static char *failure_text(const Unit *u) {
                 if (streq(s->result, service_results[i].result))
                         return xstrdup(service_results[i].text);
         if (u->asks && streq(s->active, "inactive") && streq(s->result, "success"))
-                return xstrdup("Conflicts= of another unit or systemctl stop has stopped it");
+                return xstrdup("systemctl stop, or Conflicts= of another unit, stopped it");
         if (s->code != 0) {
                 const char *signal = s->code == CLD_EXITED ? NULL : sigabbrev_np(s->status);
                 if (s->code == CLD_EXITED && s->status == 203)

@@ -195,7 +195,7 @@ static bool start_again(Unit *u) {
                                        on_again, u) < 0)
                 return false;
         _free_ char *why = unit_failure(u, u->begun_usec);
-        log_warning("%s: %s; start %u failed, the next one is in %llu s", t->action->id, why, u->calls,
+        log_warning("%s: %s; attempt %u failed; the next one is in %llu s", t->action->id, why, u->calls,
                     pause / USEC_PER_SEC);
         return true;
 }
@@ -364,7 +364,7 @@ char *unit_waiting(Task *t) {
         if (u->timer)
                 return unit_failure(u, t->result->begin_usec);
         if (u->call || !u->state.active)
-                return xasprintf("systemd did not answer about %s", u->name);
+                return xasprintf("systemd sent no answer about %s", u->name);
         _free_ char *others = u->job ? job_blockers(u) : NULL;
         const char *method = u->method ?: "", *type = streq(method, "StartUnit")     ? "start "
                                                       : streq(method, "RestartUnit") ? "restart "

@@ -96,7 +96,7 @@ cloud_init_network() {                  # the unit was renamed in 24.3
 }
 
 # After init has failed, wait prints the sentence of init at once: wait_is_told "CODE at STEP): TEXT"
-wait_is_told() { nodestrap wait --timeout 5m 2>out/wait; is $? 60 && tail -n 1 out/wait | grep -F "nodestrap: failed (60 EINIT) at join: kubelet is not started, because nodestrap init has failed ($1" && grep -E '"requests": 0,?$' /run/nodestrap/joined.json || { cat out/wait; return 1; }; }
+wait_is_told() { nodestrap wait --timeout 5m 2>out/wait; is $? 60 && tail -n 1 out/wait | grep -F "nodestrap: failed (60 EINIT) at join: kubelet was not started, because nodestrap init failed ($1" && grep -E '"requests": 0,?$' /run/nodestrap/joined.json || { cat out/wait; return 1; }; }
 # A script of a machine that starts from power-on and reboots once: all that a node must be, both times.
 check_two_boots() {
         if [ "$VMTEST_BOOT" = 1 ]; then

@@ -107,7 +107,7 @@ check_hook() {
         decide eth1 io.systemd.Network; decide eth2 cni
         try "a reload succeeds if networkd does not run" reload
         try "the reload does not start networkd" no active systemd-networkd
-        try "the hook fails if networkd does not run" hook_fails "systemd-networkd does not list its links"
+        try "the hook fails if networkd does not run" hook_fails "systemd-networkd lists its links neither"
         try "the hook does not start networkd" no active systemd-networkd
         dhcp p1 10.9.0.5; systemctl start systemd-networkd
         try "the hook waits for an interface whose DHCP server answers late" hook

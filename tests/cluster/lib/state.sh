@@ -72,21 +72,21 @@ check_states() { # [dra]: this kubelet reads the state of DRA
 
         try "an init with another policy succeeds in the same boot" init "$pinned"
         try "an init in the same boot keeps the state" stayed cpu_manager_state
-        mended "policy none" 'configured policy .?"static.?" differs from state checkpoint policy .?"none' cpu_manager_state "it has another policy" "$pinned"
+        mended "policy none" 'configured policy .?"static.?" differs from state checkpoint policy .?"none' cpu_manager_state "it has a different policy" "$pinned"
         leaves cpu_manager_state
         try "a reboot with pinned CPUs" boots "$pinned"
         try "the reboot keeps the state that kubelet takes" stayed cpu_manager_state
         try "kubelet starts" starts
         put cpu_manager_state "${NONE/1353318690/1}"
-        mended "a wrong checksum" 'checkpoint is corrupted' cpu_manager_state "it has another policy" "$pinned"
+        mended "a wrong checksum" 'checkpoint is corrupted' cpu_manager_state "it has a different policy" "$pinned"
         put cpu_manager_state ''
         mended "an empty file" 'unexpected end of JSON input' cpu_manager_state "kubelet cannot read it" "$pinned"
-        init '' && mended "policy static" 'configured policy .?"none.?" differs from state checkpoint policy .?"static' cpu_manager_state "it has another policy" ''
+        init '' && mended "policy static" 'configured policy .?"none.?" differs from state checkpoint policy .?"static' cpu_manager_state "it has a different policy" ''
         put cpu_manager_state "${NONE/1353318690/1}"
         mended "a wrong checksum of none" 'checkpoint is corrupted' cpu_manager_state "its checksum is wrong" ''
 
-        init "$few" && mended "memory without a policy" 'configured policy .?"Static.?" differs from state checkpoint policy .?"None' memory_manager_state "it has another policy" "$few"
-        init "$many" && mended "memory with other reserves" 'the expected machine state is different from the real one' memory_manager_state "memory sizes differ at each boot" "$many"
+        init "$few" && mended "memory without a policy" 'configured policy .?"Static.?" differs from state checkpoint policy .?"None' memory_manager_state "it has a different policy" "$few"
+        init "$many" && mended "memory with other reserves" 'the expected machine state is different from the real one' memory_manager_state "memory sizes change at each boot" "$many"
         [ "${1-}" = dra ] || return 0
         leaves dra_manager_state
         try "a reboot with more reserved memory succeeds" boots "$many"
