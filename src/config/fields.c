@@ -70,7 +70,7 @@ static const Field cluster_fields[] = {
         { FIELD("certificateAuthority", "CA certificates of the cluster, as base64-encoded PEM; required."),
           .pattern = DOC("^[A-Za-z0-9+/=\\r\\n]*$"), BOUND(STRING, cluster, bind_authority),
           NODEADM("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==") },
-        { FIELD("cidr", "Service range of the cluster, such as 10.100.0.0/16 or an IPv6 range; required."),
+        { FIELD("cidr", "Service CIDR of the cluster, such as 10.100.0.0/16 or an IPv6 CIDR; required."),
           .flags = FIELD_NO_NUMBER, .pattern = DOC("^[0-9A-Fa-f:.]+/[0-9]{1,3}$|^$"),
           AT(STRING, cluster.cidr), NODEADM("10.100.0.0/16") },
         { FIELD("enableOutpost", "Is this node on an AWS Outpost?"), AT(BOOL, cluster.outpost),
@@ -95,7 +95,7 @@ static const Field kubelet_fields[] = {
           .fields = string_item, AT(LIST, kubelet.flags),
           NODEADM("[\"--node-labels=nodegroup=p5\", \"--v=3\"]") },
         { FIELD("maxPodsExpression",
-                "CEL for the number of pods, from default_enis, ips_per_eni, max_pods, vcpus, memory_mib and "
+                "CEL expression for maxPods, from default_enis, ips_per_eni, max_pods, vcpus, memory_mib and "
                 "physical_memory_mib; config.maxPods wins."), AT(STRING, kubelet.max_pods_expression),
           NODEADM("default_enis * (ips_per_eni - 1) + 2") },
         {}
@@ -122,7 +122,7 @@ static const Field disabled_mount_item[] = { { .type = FIELD_ENUM, NAMES(disable
 
 static const Field local_storage_fields[] = {
         { FIELD("strategy",
-                "How to use the instance store disks: one array, or each mounted alone. RAID10 needs at "
+                "How to use the instance store disks: one array, or each mounted separately. RAID10 needs at "
                 "least four disks."),
           .flags = FIELD_ANY_CASE, NAMES(storage_strategy_table), AT(ENUM, instance.storage.strategy),
           NODEADM("RAID0") },
@@ -134,8 +134,8 @@ static const Field local_storage_fields[] = {
         { FIELD("filesystem", "File system of these disks."), NAMES(filesystem_table),
           AT(ENUM, instance.storage.filesystem), OURS("ext4") },
         { FIELD("expectedDisks",
-                "Number of these disks that must exist; 0: that of the instance type. Without strategy a "
-                "boot only warns of missing disks."), .max = 1024,
+                "Number of these disks that must exist; 0: that of the instance type. Without a strategy, "
+                "a boot only warns of missing disks."), .max = 1024,
           AT(INTEGER, instance.storage.expected_disks), OURS("8") },
         {}
 };

@@ -83,13 +83,13 @@ static const char *overridden(const char *name) {
         static const struct { const char *flag, *what; } ours[] = {
                 { "bootstrap-kubeconfig", "how kubelet reaches the API server" },
                 { "cloud-provider", "the external cloud provider" },
-                { "config", "the file with all settings of nodestrap, and spec.kubelet.config with it" },
+                { "config", "the file with all kubelet settings of nodestrap" },
                 { "config-dir", "the directory with spec.kubelet.config" },
                 { "hostname-override", "the name of the node, by which the cluster admits it" },
                 { "image-credential-provider-bin-dir", "where the program for the ECR login is" },
                 { "image-credential-provider-config", "which program does the ECR login" },
                 { "kubeconfig", "how kubelet reaches the API server" },
-                { "node-ip", "the address of the node, of the IP family of the services" },
+                { "node-ip", "the address of the node, in the IP family of the services" },
                 { "provider-id", "which instance the node is" },
                 { "runtime-cgroups", "the cgroup of containerd, for its metrics" },
         };
@@ -355,7 +355,7 @@ static const char *reserved_memory_fault(const char *list) {
                         good = equals && equals > limit && equals[1];
                 }
                 if (!good)
-                        return "must be like 0:memory=1Gi, with a semicolon before each further NUMA node";
+                        return "must look like 0:memory=1Gi, with a semicolon before each further NUMA node";
         }
         return NULL;
 }
@@ -464,7 +464,7 @@ static void warn_of_flag(const Merge *m, const char *flag, const char *path, Dia
                              "--%s and %s set the same thing; kubelet uses the flag", f.name, setting);
         else if (f.until)
                 diag_warn_at(diag, "kubelet-flag", at, path,
-                             "kubelet from 1.%u on exits: it does not know --%s", f.until, f.name);
+                             "kubelet 1.%u and newer exits: it does not know --%s", f.until, f.name);
         else if (f.deprecated) {
                 diag_warn_at(diag, "deprecated-flag", at, path, "kubelet deprecates --%s", f.name);
                 if (*f.key)

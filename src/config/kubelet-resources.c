@@ -20,14 +20,14 @@ const char *enforcement_words(const KubeletGiven *g) {
                 both |= strv_contains(seen, other);
         }
         if (none && json_array_size(list) > 1)
-                return "must not list other values with none";
+                return "must not list other values beside \"none\"";
         if (twice && from(g, 31))
                 return "lists a value twice";
         if (both)
                 return "lists a value both with and without -compressible; remove one";
         if (news && until(g, 32))
-                return text_say(g->room, "lists a value that kubelet knows from 1.32 on, but this one is "
-                                         "1.%u",
+                return text_say(g->room, "lists a value that kubelet knows from 1.32 on, but this kubelet "
+                                         "is 1.%u",
                                 g->minor);
         return NULL;
 }
@@ -65,7 +65,7 @@ const char *enforcement_cgroups(const KubeletGiven *g) {
                                 continue;
                         text_add(g->room, "contains %s, but %s is not set", s, cgroup ? level[2] : level[1]);
                         return !cgroup && cpus
-                                       ? text_say(g->room, "; reservedSystemCPUs excludes that cgroup")
+                                       ? text_say(g->room, "; reservedSystemCPUs rules that cgroup out")
                                        : g->room->data;
                 }
         return NULL;
@@ -96,7 +96,7 @@ const char *reserved_cpus(const KubeletGiven *g) {
         if (!parse_cpus(cpus, &most))
                 return "must be a list of CPUs, such as 0-3,8";
         if (*cpus && (*text(g, "systemReservedCgroup") || *text(g, "kubeReservedCgroup")))
-                return "cannot be used with systemReservedCgroup and kubeReservedCgroup";
+                return "cannot be used with systemReservedCgroup or kubeReservedCgroup";
         if (g->cpus > 0 && most >= g->cpus)
                 return text_say(g->room, "names CPU %llu, but the machine has %u, numbered from 0",
                                 (unsigned long long)most, g->cpus);

@@ -18,10 +18,10 @@ static bool fail(const Merge *m, Diag *diag, const char *path, const char *fault
         KubeletSetting s = {};
         if (kubelet_setting_find(key, &s) && s.since > 0) {
                 merge_warn(m, diag, "kubelet-setting", path,
-                           "%s; otherwise kubelet from 1.%u on does not start", fault, s.since);
+                           "%s; kubelet 1.%u and newer would not start", fault, s.since);
                 return true;
         }
-        _free_ char *text = xasprintf("%s; otherwise kubelet does not start", fault);
+        _free_ char *text = xasprintf("%s; kubelet would not start", fault);
         config_report(m, diag, path, text);
         return false;
 }
@@ -141,7 +141,7 @@ static void warn_of_keys(const Merge *m, Diag *diag) {
         }
 }
 
-#define UNLESS_A_FLAG ": kubelet does not start with it, unless a flag replaces it"
+#define UNLESS_A_FLAG ": kubelet does not start, unless a flag replaces this"
 
 /* pkg/kubelet/eviction/helpers.go:ParseThresholdConfig, memory_manager.go:validateReservedMemory. Only
  * warnings, as a flag may replace each of them. */
@@ -155,7 +155,7 @@ static void warn_of_settings(const Merge *m, Diag *diag) {
                 _free_ char *path = xasprintf(CONFIG ".registerWithTaints[%zu]", i);
                 if (!*json_get_text(item, "effect"))
                         merge_warn(m, diag, "kubelet-setting", path,
-                                   "lacks its effect, and the API server refuses such a node: add "
+                                   "lacks an effect, and the API server refuses such a node: add "
                                    "NoSchedule, PreferNoSchedule or NoExecute");
         }
         json_object_foreach(json_object_get(config, "evictionSoft"), signal, item) {

@@ -57,7 +57,7 @@ static void fail_toml(const Origins *origins, unsigned line, const char *why, Di
         _free_ char *within = origins->toml_block == '|' ? NULL : xasprintf("line %u of this text: ", line);
         diag_error_at(diag, -EINVAL, CAUSE_INVALID, &at, TOML_PATH, "is not TOML: %s%s%s", within ?: "", why,
                       origins->toml_block == '>'   ? "; YAML folds the lines after config: > into one"
-                      : origins->toml_block == ' ' ? "; without config: | YAML folds its lines into one"
+                      : origins->toml_block == ' ' ? "; without config: |, YAML folds the lines into one"
                                                    : "");
         if (origins->toml_block && origins->toml_block != '|')
                 diag_suggest(diag, "config: |");

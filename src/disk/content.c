@@ -201,7 +201,7 @@ static const struct { const char *type, *words; } others[] = {
         { "crypto_LUKS",  "LUKS container"          },
         { "LVM2_member",  "LVM physical volume"     },
         { "swap",         "swap space"              },
-        { "swsuspend",    "image of a suspended machine" },
+        { "swsuspend",    "hibernation image" },
         { "gpt",          "partition table (gpt)"   },
         { "dos",          "partition table (dos)"   },
         { "PMBR",         "partition table (gpt: only the protective MBR)" },
@@ -226,7 +226,7 @@ static void describe_member(const Content *c, Text *t) {
         if (m->level >= 0 && (size_t)m->level < ARRAY_SIZE(levels) && levels[m->level])
                 text_add(t, " (%s of %u)", levels[m->level], m->disks);
         else
-                text_add(t, " (level %d of %u)", m->level, m->disks);
+                text_add(t, " (level %d, %u disks)", m->level, m->disks);
 }
 
 char *content_describe(const Content *c) {

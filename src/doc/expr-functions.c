@@ -196,8 +196,8 @@ static const char *has_part(const ExprCall *c, ExprValue *ret) {
         return give_bool(ret, memcmp(*c->name == 's' ? text : text + n - m, part, m) == 0);
 }
 
-static const char out_of_range[] = "a number outside the range of that type";
-static const char no_number[] = "a string that contains no number of that type";
+static const char out_of_range[] = "a number outside the range of the target type";
+static const char no_number[] = "a string that is not a number of the target type";
 
 static const char *convert_same(const ExprCall *c, ExprValue *ret) {
         return give(ret, *c->args);

@@ -223,7 +223,7 @@ static void warn_duplicate(Builder *b, const Node *key, unsigned first) {
         _free_ char *path = builder_path(b, key->text);
         diag_warn_at(b->diag, "duplicate-key", &where, path,
                      "this key is also on line %u; nodestrap uses only the last one%s", first,
-                     b->duplicates == MAX_DUPLICATE_WARNINGS ? " (further ones are not listed)" : "");
+                     b->duplicates == MAX_DUPLICATE_WARNINGS ? " (further duplicates are not listed)" : "");
 }
 
 /* Adds members of from that node does not have yet. */

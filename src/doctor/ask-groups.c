@@ -89,7 +89,8 @@ static int group_make(Ask *a, const char *kind, const char *path) {
 }
 
 int ask_groups_make(Ask *a) {
-        static const char help[] = "give this container writable control groups, or use --ask on a machine";
+        static const char help[] = "give this container writable control groups, or use --ask outside a "
+                                   "container";
         _free_ char *text = NULL;
         int r = root_read(a->image->root, "/proc/self/cgroup", 1 << 16, &text, NULL);
         char *rest = text;

@@ -353,7 +353,7 @@ static void warn_of_versions(Plan *plan, const Host *host) {
 
 static void foretell(void *context, const char *path, const char *fault) {
         Plan *plan = context;
-        diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path, "%s; otherwise kubelet does not start",
+        diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path, "%s; kubelet would not start",
                      fault);
         if (!plan->as_nodeadm)          /* nodeadm writes it anyway */
                 diag_foretell(&plan->warnings, CAUSE_INVALID);

@@ -500,7 +500,7 @@ TEST(texts_with_bad_characters_placeholders_or_addresses) {
                 { "kubelet: {flags: ['--vmodule=a=1,,b/*=2147483647']}", NULL },
                 { "kubelet: {flags: [--root-dir=rel]}", "flags[0]: kubelet would exit: --root-dir must be an absolute path" }, { "kubelet: {flags: ['--root-dir=']}", "--root-dir must be" },
                 { "kubelet: {flags: ['--node-ip=10.0.0.1,10.0.0.2']}", "--node-ip must be one address" }, { "kubelet: {flags: [--cloud-provider=aws]}", "--cloud-provider must be external" },
-                { "kubelet: {flags: ['--reserved-memory=0:memory']}", "--reserved-memory must be like 0:memory=1Gi" }, { "kubelet: {flags: [--housekeeping-interval=x]}", "--housekeeping-interval must be a duration" },
+                { "kubelet: {flags: ['--reserved-memory=0:memory']}", "--reserved-memory must look like 0:memory=1Gi" }, { "kubelet: {flags: [--housekeeping-interval=x]}", "--housekeeping-interval must be a duration" },
                 { "kubelet: {flags: [--version]}", "flags[0]: makes kubelet print a message" }, { "kubelet: {flags: [--v=2, -h]}", "flags[1]: makes kubelet print" }, { "kubelet: {flags: [--help=false]}", "flags[0]: makes" },
                 { "kubelet: {flags: [--exit-on-lock-contention]}", "flags[0]: --exit-on-lock-contention needs --lock-file" }, { "kubelet: {flags: [--log-text-split-stream]}", "needs the feature gate LoggingAlphaOptions" },
 
@@ -704,8 +704,8 @@ TEST(wrong_values_of_new_settings_are_warnings) {
                 expect_accepted(spec, cases[i].want);
         }
         expect_accepted("  kubelet: {config: {tlsCurvePreferences: [X25519]}}\n", "a, line 5: spec.kubelet.config.tlsCurvePreferences: kubelet-setting: must list numbers of TLS curves");
-        expect_accepted("  kubelet: {config: {podLogsDir: logs}}\n", "otherwise kubelet from 1.30 on does not start");
-        expect_accepted("  kubelet: {config: {imageMaximumGCAge: 5}}\n", "otherwise kubelet from 1.29 on does not start");
+        expect_accepted("  kubelet: {config: {podLogsDir: logs}}\n", "kubelet 1.30 and newer would not start");
+        expect_accepted("  kubelet: {config: {imageMaximumGCAge: 5}}\n", "kubelet 1.29 and newer would not start");
 }
 
 TEST(toml_that_containerd_refuses) {
@@ -788,7 +788,7 @@ TEST(toml_that_is_folded_or_wrong) {
         expect_error("  containerd:\n    config: >\n      [a]\n      b = 1\n", "a, line 6: spec.containerd.config: is not TOML: line 1 of this text: ");
         expect_error("  containerd:\n    config: >\n      [a]\n      b = 1\n", "YAML folds the lines after config: > into one; did you mean config: |?");
         expect_accepted("  containerd:\n    config: >\n      a = 1\n", NULL);
-        expect_error("  containerd:\n    config:\n      a = 1\n      b = 2\n", "without config: | YAML folds its lines into one; did you mean config: |?");
+        expect_error("  containerd:\n    config:\n      a = 1\n      b = 2\n", "without config: |, YAML folds the lines into one; did you mean config: |?");
         expect_accepted("  containerd:\n    config:\n      a = 1\n", NULL);
 }
 
@@ -950,7 +950,7 @@ TEST(proxies_and_services) {
  * to parse quantity". */
 TEST(settings_that_kubelet_refuses) {
         static const struct { const char *text, *said; } bad[] = {
-                { "maxPods: twenty", "a, line 7: spec.kubelet.config.maxPods: must be a whole number, without quotes; otherwise kubelet does not start" },
+                { "maxPods: twenty", "a, line 7: spec.kubelet.config.maxPods: must be a whole number, without quotes; kubelet would not start" },
                 { "maxPods: -5", "maxPods: must be from 0 to 2147483647" },
                 { "maxPods: 1.5", "maxPods: must be a whole number" },
                 { "maxPods: 99999999999", "maxPods: must be from 0 to" },
@@ -1001,7 +1001,7 @@ TEST(settings_that_kubelet_refuses) {
                                 "       evictionHard: {memory.available: 10%, nodefs.available: 1.5Gi}, shutdownGracePeriod: '0', featureGates: {CPUManagerPolicyBetaOptions: off}, maxOpenFiles: ~, hairpinMode: ''}"), NULL);
         expect_error(SETTING("registerWithTaints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedul}]"),
                      "a, line 7: spec.kubelet.config.registerWithTaints[1].effect: is not one of NoSchedule, PreferNoSchedule, NoExecute; otherwise");
-        expect_accepted(SETTING("registerWithTaints: [{key: a}]"), "registerWithTaints[0]: kubelet-setting: lacks its effect, and the API server refuses");
+        expect_accepted(SETTING("registerWithTaints: [{key: a}]"), "registerWithTaints[0]: kubelet-setting: lacks an effect, and the API server refuses");
         expect_accepted("  kubelet: {flags: ['--register-with-taints=a:NoSchedule'], config: {registerWithTaints: [{key: b}]}}\n", "flag-and-config");
         expect_accepted(SETTING("{evictionSoft: {memory.available: 5%, pid.available: 5%}, evictionSoftGracePeriod: {memory.available: 1m}}"),
                         "spec.kubelet.config.evictionSoft[pid.available]: kubelet-setting: has no evictionSoftGracePeriod");
@@ -1014,10 +1014,10 @@ TEST(settings_that_kubelet_refuses) {
 }
 
 TEST(flags_of_kubelet) {
-        expect_accepted("  kubelet: {flags: ['--v 4 --register_with_taints=a=b:NoSchedule']}\n", "a, line 5: spec.kubelet.flags[0]: deprecated-flag: kubelet calls --register-with-taints deprecated; set spec.kubelet.config.registerWithTaints instead");
+        expect_accepted("  kubelet: {flags: ['--v 4 --register_with_taints=a=b:NoSchedule']}\n", "a, line 5: spec.kubelet.flags[0]: deprecated-flag: kubelet deprecates --register-with-taints; set spec.kubelet.config.registerWithTaints instead");
         expect_accepted("  kubelet: {flags: [--maximum-dead-containers=1]}\n", "kubelet deprecates --maximum-dead-containers\n");
         expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is not a flag of kubelet 1.28 to 1.37: kubelet exits on an unknown flag, and plan --kubelet-version refuses it; did you mean --node-labels?");
-        expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "spec.kubelet.flags[0]: kubelet-flag: kubelet from 1.27 on exits: it does not know --container-runtime\n");
+        expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "spec.kubelet.flags[0]: kubelet-flag: kubelet 1.27 and newer exits: it does not know --container-runtime\n");
         expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces a flag of nodestrap: the name of the node");
         expect_accepted("  kubelet: {flags: [\"--root-dir='/x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");
         expect_accepted("  kubelet: {flags: [\"--root-dir='/x --nope'\", -v=2, -v2, --cert-dir, /x]}\n", NULL);
@@ -1030,8 +1030,8 @@ TEST(feature_gates_of_kubelet) {
                   "a, line 6: spec.kubelet.config.featureGates.DynamicResourceAlocation: kubelet-setting: \"DynamicResourceAlocation\" is not a feature gate of kubelet 1.28 to 1.37: "
                   "kubelet exits on an unknown gate; did you mean DynamicResourceAllocation?\n" },
                 { "config:\n      featureGates:\n        NodeSwap: true\n        SidecarContainers: false",
-                  "a, line 9: spec.kubelet.config.featureGates.SidecarContainers: kubelet-setting: kubelet from 1.33 on exits with the feature gate SidecarContainers=false: it is locked to true\n" },
-                { "config: {featureGates: {DisableKubeletCloudCredentialProviders: true}}", "kubelet from 1.33 on exits with the feature gate DisableKubeletCloudCredentialProviders, which kubelet knows only before 1.33\n" },
+                  "a, line 9: spec.kubelet.config.featureGates.SidecarContainers: kubelet-setting: kubelet 1.33 and newer exits with the feature gate SidecarContainers=false: it is locked to true\n" },
+                { "config: {featureGates: {DisableKubeletCloudCredentialProviders: true}}", "kubelet 1.33 and newer exits with the feature gate DisableKubeletCloudCredentialProviders, which kubelet knows only before 1.33\n" },
                 { "flags: [--feature-gates, 'NodeSwap=true,NodeSwop=true']", "a, line 6: spec.kubelet.flags[1]: kubelet-flag: \"NodeSwop\" is not a feature gate" },
                 { "config: {featureGates: {DRAListTypeAttributes: true, NodeSwap: true}}", NULL },      /* a newer one */
                 { "flags: ['--feature-gates=NodeSwap=1, MemoryQoS = F,']", "a, line 6: spec.kubelet.flags[0]: deprecated-flag: kubelet deprecates --feature-gates" },

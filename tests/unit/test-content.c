@@ -483,9 +483,9 @@ TEST(raid_member) {
 TEST(raid_member_in_each_place) {
         static const struct { uint64_t at; int level; const char *described; } places[] = {
                 { 0,                        10, "member 1 of md array kubernetes (raid10 of 4)"    },
-                { 16 * MIB - 8192,          -1, "member 1 of md array kubernetes (level -1 of 4)"  },
-                { 4096,                     2,  "member 1 of md array kubernetes (level 2 of 4)"   },
-                { 4096,                     99, "member 1 of md array kubernetes (level 99 of 4)"  },
+                { 16 * MIB - 8192,          -1, "member 1 of md array kubernetes (level -1, 4 disks)"  },
+                { 4096,                     2,  "member 1 of md array kubernetes (level 2, 4 disks)"   },
+                { 4096,                     99, "member 1 of md array kubernetes (level 99, 4 disks)"  },
         };
         for (size_t n = 0; n < ARRAY_SIZE(places); n++) {
                 IMAGE(i, 16 * MIB);

@@ -204,7 +204,7 @@ TEST(strings_and_lists) {
 }
 
 TEST(conversion) {
-        static const char range[] = "a number outside the range of that type";
+        static const char range[] = "a number outside the range of the target type";
         static const char *const truths[] = {
                 "int(5) == 5", "int(5u) == 5", "int(-1.9) == -1", "int('-12') == -12", "int('+7') == 7", "int('007') == 7",
                 "uint(5) == 5u", "uint(2.9) == 2u", "uint('18446744073709551615') == 18446744073709551615u",
@@ -219,16 +219,16 @@ TEST(conversion) {
                 "size(string(int(string(12)))) == 2",
         };
         static const struct { const char *text, *why; } failures[] = {
-                { "int(9223372036854775808u)", "a number outside the range of that type" },
-                { "int(9223372036854775807.0)", "a number outside the range of that type" },
-                { "int(-9223372036854775808.0)", "a number outside the range of that type" },
-                { "int(0.0 / 0.0)", "a number outside the range of that type" }, { "int(uint(-1))", NULL },
+                { "int(9223372036854775808u)", "a number outside the range of the target type" },
+                { "int(9223372036854775807.0)", "a number outside the range of the target type" },
+                { "int(-9223372036854775808.0)", "a number outside the range of the target type" },
+                { "int(0.0 / 0.0)", "a number outside the range of the target type" }, { "int(uint(-1))", NULL },
                 { "int(uint(-0.5))", NULL }, { "int(uint(1e20))", NULL },
-                { "int('')", "a string that contains no number of that type" },
-                { "int('1.5')", "a string that contains no number of that type" },
-                { "int(' 1')", "a string that contains no number of that type" },
-                { "int('9223372036854775808')", "a number outside the range of that type" },
-                { "int('1\\000')", "a string that contains no number of that type" },
+                { "int('')", "a string that is not a number of the target type" },
+                { "int('1.5')", "a string that is not a number of the target type" },
+                { "int(' 1')", "a string that is not a number of the target type" },
+                { "int('9223372036854775808')", "a number outside the range of the target type" },
+                { "int('1\\000')", "a string that is not a number of the target type" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(truths); i++) {
                 _free_ char *text = xasprintf("(%s) ? 1 : 0", truths[i]);
@@ -238,9 +238,9 @@ TEST(conversion) {
                 _free_ char *want = xasprintf("column %u: %s", failures[i].why ? 1 : 5, failures[i].why ?: range);
                 check_refused(failures[i].text, want);
         }
-        check_refused("int(uint('-1'))", "column 5: a string that contains no number of that type");
-        check_refused("int(double('0x1p3'))", "column 5: a string that contains no number of that type");
-        check_refused("int(double('1e400'))", "column 5: a number outside the range of that type");
+        check_refused("int(uint('-1'))", "column 5: a string that is not a number of the target type");
+        check_refused("int(double('0x1p3'))", "column 5: a string that is not a number of the target type");
+        check_refused("int(double('1e400'))", "column 5: a number outside the range of the target type");
         check_refused("bool('yes') ? 1 : 0", "column 1: a string that is neither true nor false");
 }
 
@@ -252,8 +252,8 @@ TEST(results_become_integers) {
         check_refused("true", "column 1: the result is of type bool and not a number");
         check_refused("[1]", "column 1: the result is of type list and not a number");
         check_refused("null", "column 1: the result is of type null_type and not a number");
-        check_refused("'many'", "column 1: the result is a string that contains no number of that type");
-        check_refused("1.0 / 0.0", "column 1: the result is a number outside the range of that type");
+        check_refused("'many'", "column 1: the result is a string that is not a number of the target type");
+        check_refused("1.0 / 0.0", "column 1: the result is a number outside the range of the target type");
 }
 
 TEST(syntax_errors) {

@@ -66,11 +66,11 @@ TEST(rules_judge_settings_by_version) {
                 GOOD("1.34.0", "{'shutdownGracePeriodByPodPriority':[{'priority':0,'shutdownGracePeriodSeconds':10}]}"),
                 BAD("1.34.0", "{'shutdownGracePeriodByPodPriority':[{'priority':'high'}]}", "shutdownGracePeriodByPodPriority[0].priority", "whole number"),
                 /* reserved resources */
-                BAD("1.33.4", "{'enforceNodeAllocatable':['pods','none']}", "enforceNodeAllocatable", "with none"), BAD("1.31.4", "{'enforceNodeAllocatable':['pods','pods']}", "enforceNodeAllocatable", "twice"),
+                BAD("1.33.4", "{'enforceNodeAllocatable':['pods','none']}", "enforceNodeAllocatable", "beside \"none\""), BAD("1.31.4", "{'enforceNodeAllocatable':['pods','pods']}", "enforceNodeAllocatable", "twice"),
                 GOOD("1.30.4", "{'enforceNodeAllocatable':['pods','pods']}"), BAD("1.31.4", "{'enforceNodeAllocatable':['pods','kube-reserved-compressible']}", "enforceNodeAllocatable", "from 1.32 on"),
                 BAD("1.33.4", "{'enforceNodeAllocatable':['kube-reserved','kube-reserved-compressible']}", "enforceNodeAllocatable", "-compressible"), GOOD("1.33.4", "{'enforceNodeAllocatable':['pods','kube-reserved-compressible']}"),
                 BAD("1.33.4", "{'enforceNodeAllocatable':['pods','system-reserved']}", "enforceNodeAllocatable", "systemReserved is not set"), GOOD("1.33.4", "{'enforceNodeAllocatable':['pods','system-reserved'],'systemReserved':{'cpu':'1'}}"),
-                BAD("1.33.4", "{'enforceNodeAllocatable':['pods','kube-reserved'],'reservedSystemCPUs':'0'}", "enforceNodeAllocatable", "reservedSystemCPUs excludes that cgroup"),
+                BAD("1.33.4", "{'enforceNodeAllocatable':['pods','kube-reserved'],'reservedSystemCPUs':'0'}", "enforceNodeAllocatable", "reservedSystemCPUs rules that cgroup out"),
                 BAD("1.33.4", "{'cgroupsPerQOS':false}", "cgroupsPerQOS", "[none]"), GOOD("1.33.4", "{'cgroupsPerQOS':false,'enforceNodeAllocatable':['none']}"),
                 BAD("1.30.4", "{'cgroupsPerQOS':false,'enforceNodeAllocatable':['none']}", "cgroupsPerQOS", "[none]"), GOOD("1.30.4", "{'cgroupsPerQOS':false,'enforceNodeAllocatable':[]}"),
                 GOOD("1.33.4", "{'reservedSystemCPUs':'0-1,8'}"), BAD("1.33.4", "{'reservedSystemCPUs':'0-16'}", "reservedSystemCPUs", "names CPU 16"), BAD("1.33.4", "{'reservedSystemCPUs':'2-1'}", "reservedSystemCPUs", "list of CPUs"),

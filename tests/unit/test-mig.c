@@ -158,7 +158,7 @@ TEST(a_failure_in_the_middle_restores_the_earlier_state) {
         MIG(m, 2, "gpus 2\nerror nvmlDeviceCreateGpuInstance 999 1\n");
         want(&m, 0, "7g.80gb");
         want(&m, 1, "7g.80gb");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): an instance 7g.80gb cannot be made: Unknown Error (999); every GPU has its earlier MIG state again");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): a 7g.80gb instance cannot be created: Unknown Error (999); every GPU has its earlier MIG state again");
         ASSERT_EQ(instances(&m, "mig 0 0 0"), 1);
         ASSERT_EQ(instances(&m, "mig 1 0 0"), 1);
         ASSERT_EQ(instances(&m, "instance "), 0);

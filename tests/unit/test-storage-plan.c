@@ -300,7 +300,7 @@ static const Row rows[] = {
         { STORAGE_RAID0, "0", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },      /* the nodeadm array of one */
         { STORAGE_RAID0, "0", "r0:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID0, "F", .cause = CAUSE_DISK_USED, .says = { "data" } },
-        { STORAGE_RAID0, "0", .of = 3, .cause = CAUSE_DISKS, .says = { "the members 1, 2" } },
+        { STORAGE_RAID0, "0", .of = 3, .cause = CAUSE_DISKS, .says = { "lacks members 1, 2 of its" } },
         { STORAGE_RAID0, "" , .raid = "absent", .filesystem = "absent", .mount = "absent" },
         /* RAID10 */
         { STORAGE_RAID10, "b", .cause = CAUSE_DISKS, .says = { "RAID10 needs at least four instance stores, but this machine has 1" } },
@@ -745,7 +745,7 @@ TEST(if_a_foreign_array_has_the_name_kubernetes_ours_is_nodestrap) {
                         continue;
                 }
                 ASSERT_STREQ(a->storage.device, "/dev/md/nodestrap");
-                ASSERT_CONTAINS(a->why, "as /dev/md/nodestrap, since md127 has the name");
+                ASSERT_CONTAINS(a->why, "as /dev/md/nodestrap, since md127 has the usual name");
         }
 }
 
@@ -1112,7 +1112,7 @@ TEST(binds_go_where_the_daemons_keep_their_data) {
                 { .flag = "--root-dir=/var/lib", .error = "in use by the whole system", .path = "spec.kubelet.flags" },
                 { .flag = "--root-dir=/etc/kubelet", .error = "in a system directory", .path = "spec.kubelet.flags" },
                 { .config = "{'podLogsDir':'/proc/pods'}", .error = "in a system directory", .path = "spec.kubelet.config.podLogsDir" },
-                { "{'root':'/var/lib/kubelet/containerd'}", .error = "/var/lib/kubelet/containerd lies in /var/lib/kubelet of another daemon", .path = "spec.containerd.config.root" },
+                { "{'root':'/var/lib/kubelet/containerd'}", .error = "/var/lib/kubelet/containerd lies in /var/lib/kubelet, which another daemon uses", .path = "spec.containerd.config.root" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);

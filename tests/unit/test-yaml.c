@@ -380,14 +380,14 @@ TEST(syntax_errors_say_what_is_wrong_and_where) {
                 { "a:\n  config:\n    [debug]\n    l = 1\n  b: c\n",  "not YAML: the TOML after config: on line 2 must be a block of text; write config: |" },
                 { "a:\n  config: [x]\n    z = 1\n",             "line 3, column 5: not YAML: the TOML after config: on line 2 must be a block of text; write config: |" },
                 { "a:\n  configs:\n    [debug]\n    l = 1\n",  "line 4, column 5: not YAML: " },
-                { "a:\n  b: c\n   d: e\n",        "line 3, column 5: not YAML: 3 spaces are before the key, and 2 on line 2: the keys" },
-                { "a:\n  b:\n    c: d\n   e: f\n", "line 4, column 4: not YAML: 3 spaces are before the key, and 2 on line 2: the keys" },
+                { "a:\n  b: c\n   d: e\n",        "line 3, column 5: not YAML: 3 spaces are before the key, but 2 on line 2: the keys" },
+                { "a:\n  b:\n    c: d\n   e: f\n", "line 4, column 4: not YAML: 3 spaces are before the key, but 2 on line 2: the keys" },
                 { "a: b: c\n",                     "line 1, column 5: not YAML: two keys are on one line" },
                 { "a: @b\n",                       "line 1, column 4: not YAML: a string that begins with @ needs quotes" },
                 { "a: `b\n",                       "line 1, column 4: not YAML: a string that begins with ` needs quotes" },
                 { "a: %(b)s\n",                    "line 1, column 4: not YAML: a string that begins with % needs quotes" },
                 { "a: {{ .b }}\n",                 "line 1, column 5: a key must be a string, but this one is a map: {{ }} is an unfilled placeholder" },
-                { "a: b\n   c: d # e: f\n",         "line 2, column 5: not YAML: 3 spaces are before the key, and 0 on line 1" },
+                { "a: b\n   c: d # e: f\n",         "line 2, column 5: not YAML: 3 spaces are before the key, but 0 on line 1" },
                 { "a:\n{{- if .Values.x }}\nb: c\n", "line 3, column 1: not YAML: {{- if .Values.x }} on line 2 is an unfilled placeholder; render the file first" },
                 { "a: {% b | c %}\n",             "line 1, column 5: not YAML: {% b on line 1 is an unfilled placeholder" },
                 { "a: [--b=${c}]\n",              "line 1, column 10: not YAML: ${c} on line 1 is an unfilled placeholder" },
@@ -404,7 +404,7 @@ TEST(syntax_errors_say_what_is_wrong_and_where) {
 /* The key with the other indentation may be a million lines above. */
 TEST(a_syntax_error_names_a_line_far_above) {
         _free_ char *blanks = repeat("\n", 1000000), *text = xasprintf("a:\n  b: c\n%s   d: e\n", blanks);
-        ASSERT_REFUSED(text, EBADMSG, CAUSE_SYNTAX, "line 1000003, column 5: not YAML: 3 spaces are before the key, and 2 on line 2");
+        ASSERT_REFUSED(text, EBADMSG, CAUSE_SYNTAX, "line 1000003, column 5: not YAML: 3 spaces are before the key, but 2 on line 2");
 }
 
 /* A block of text in another file: blob.at.column blanks are in front of each line. */
