@@ -20,10 +20,12 @@ require. Otherwise only a finding marked ! in
 HEALTH, is one.
 .PP
 reboot and poweroff act only for hardware causes, and before kubelet has run.
-Only units of nodestrap do either. Each instance has one reboot, by a ledger on
-its root disk. Nothing on a node stops a group that replaces machines for ever.
-An alarm that suspends its launches does, or a limit of the NodePool. Stop and
-terminate both lose what is on instance stores. See
+Only the systemd units of nodestrap do so; an init that you run does not. Each
+instance reboots at most once: a ledger on its root disk records it. Nothing on
+a node stops a group that replaces machines for ever. An alarm that suspends
+its launches does, or a limit of the NodePool. Stopping and terminating both
+lose what is on instance stores.
+See
 .BR nodestrap\-cluster (7),
 FAILURE POLICY.
 """
@@ -34,7 +36,7 @@ HEAD = r""".\" SPDX-License-Identifier: Apache-2.0
 .nh
 .na
 .SH NAME
-NodeConfig \- what an EC2 instance shall be as a node of an EKS cluster
+NodeConfig \- configuration of an EC2 instance as a node of an EKS cluster
 .SH DESCRIPTION
 .BR nodestrap (8)
 reads a NodeConfig from the user data of the instance, or from the sources of
@@ -42,23 +44,24 @@ reads a NodeConfig from the user data of the instance, or from the sources of
 It is YAML or JSON. See USER DATA for its place there.
 .PP
 Several documents merge, in this order: those of a file (between lines of three
-hyphens), parts, sources, files of a directory by their names. The rules are:
+hyphens), parts, sources, files of a directory in the order of their names. The
+rules are:
 .IP \(bu 2
-maps merge; any other later value replaces the earlier one, also if it is false,
+maps merge; any other later value replaces the earlier one, even if it is false,
 0, or an empty text;
 .IP \(bu 2
 .I spec.kubelet.flags
-come after the earlier ones; any other list replaces the earlier one, also if it
+come after the earlier ones; any other list replaces the earlier one, even if it
 is empty;
 .IP \(bu 2
 .I spec.containerd.config
 merges as TOML does, table by table;
 .IP \(bu 2
-null and {} leave what is there.
+null and {} leave the earlier value as it is.
 .PP
 The program checks the merged whole. A value of another type, or one that is not
 allowed, is an error with file, part, line and path. An unknown key is a warning
-with the nearest one, and with
+that names the nearest known key, and with
 .B \-\-strict
 an error. This page and the output of
 .B nodestrap config schema
@@ -124,7 +127,9 @@ In Terraform, write this into an
 For an
 .IR aws_instance ,
 the key is
-.IR user_data_base64 :
+.I user_data_base64
+instead of
+.IR user_data :
 .PP
 .RS 4
 .nf
@@ -209,14 +214,14 @@ def kind(node):
     of = node.get("items") or node.get("additionalProperties")
     words = TYPES[types[0]]
     if isinstance(of, dict):
-        words += " of " + ("one of %s" % names(of) if "enum" in of else re.sub(r"^(map|list)", r"\1s", kind(of)))
+        words += " of " + ("any of %s" % names(of) if "enum" in of else re.sub(r"^(map|list|integer)", r"\1s", kind(of)))
     if types[0] in ("object", "array") and "string" in types:
         words += ", or text"
     if "enum" in node:
-        words = "one of " + names(node)
+        words = "one of " + names(node) if "," in names(node) else "always " + names(node)
     elif "minimum" in node:
         words = "integer from %d to %d" % (node["minimum"], node["maximum"])
-    elif "pattern" in node and " in any case." not in node.get("description", ""):
+    elif "pattern" in node and " in upper or lower case." not in node.get("description", ""):
         pattern = re.sub(r"\|\^\$$", "", node["pattern"])
         words += " that matches " + (pattern if len(pattern) < 50 else "the pattern below")
     return words

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run it as root in the instance that builds an image: it installs the package and hands the node over to it. It exits with 70 if a boot of
+# Run it as root in the instance that builds an image: it installs the package and hands the node over to nodestrap. It exits with 70 if a boot of
 # this image would fail. image.pkr.hcl calls it; by hand:
 #
 #   PACKAGE=/tmp/nodestrap.rpm USERDATA=/tmp/userdata TYPES=p5.48xlarge bash image.sh

@@ -135,7 +135,7 @@ static int example_read(Run *run, const char *name, char **ret) {
         _free_ char *path = xasprintf(EXAMPLES "/%s", name);
         int r = installed_read(run->root, path, EXAMPLE_MAX, ret);
         return r >= 0 ? r : diag_error(&run->diag, r, CAUSE_SOURCE,
-                                       "%s under %s cannot be read: %s; install the nodestrap "
+                                       "%s below %s cannot be read: %s; install the nodestrap "
                                        "package, or see conf/examples in its source code",
                                        path, root_path(run->root), strerror(-r));
 }

@@ -100,7 +100,7 @@ static int follow(Follow *f, Status *status, Diag *diag) {
                 int r = watch(f);
                 if (r < 0)
                         return diag_error(diag, r, r == -ENOENT ? CAUSE_SOURCE : CAUSE_INTERNAL,
-                                          RUN_DIR " under %s cannot be watched: %s", root_path(f->root),
+                                          RUN_DIR " below %s cannot be watched: %s", root_path(f->root),
                                           strerror(-r));
                 read_lines(f);
                 if (fflush(stdout) != 0)

@@ -392,7 +392,7 @@ char *plan_compare_text(const json_t *all) {
         add_list(&t, all, "moved", ">", "behind");
         json_array_foreach(json_object_get(all, "hidden"), i, change) {
                 _free_ char *id = shown_of(change, "id");
-                text_add(&t, "? %s: hidden, may differ\n", id);
+                text_add(&t, "? %s: hidden, not known\n", id);
         }
         add_node(&t, json_object_get(all, "node"));
         if (json_is_true(json_object_get(all, "same")))

@@ -192,7 +192,7 @@ static void judge_runtimes(Judgement *j) {
                         tell(j, "needs privileged_without_host_devices", "config.plugins.%s.%s", path,
                              ALL_DEVICES);
                 if (*json_get_text(runtime, "snapshotter"))     /* "": that of the images */
-                        judge_snapshotter(j, runtime, path, "; otherwise no pod of this runtime starts");
+                        judge_snapshotter(j, runtime, path, "; no pod of this runtime would start");
         }
 }
 

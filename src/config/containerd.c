@@ -394,7 +394,7 @@ static bool read_table(const Reading *r, const char *section, const json_t *tabl
                         Reading inner = *r;
                         inner.certain = r->certain && is_for_all(r->given, &row);
                         if (streq(row.key, "options"))  /* read when a pod starts */
-                                inner.then = "; otherwise no pod of this runtime starts";
+                                inner.then = "; no pod of this runtime would start";
                         good = read_value(&inner, &row, value, &own) && good;
                 }
         }
@@ -474,5 +474,6 @@ void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *co
 }
 
 const char *containerd_consequence(const char *fault) {
-        return strstr(fault, "otherwise") ? "" : "; otherwise containerd exits, or does not serve CRI";
+        return strstr(fault, "otherwise") || strstr(fault, " would start")
+                       ? "" : "; containerd would exit, or would not serve CRI";
 }

@@ -79,11 +79,11 @@ static const Field cluster_fields[] = {
           NODEADM("01234567-89ab-cdef-0123-456789abcdef") },
         { FIELD("expectDevices",
                 "Report a failure (EDEVICES, NodestrapReady False) if pods cannot get all GPUs, EFA devices "
-                "and huge pages of this node within five minutes. Nothing waits for that; see "
+                "and huge pages of this node within five minutes. kubelet does not wait; see "
                 "nodestrap-cluster(7), CONDITION."), AT(BOOL, cluster.expect_devices), OURS("true") },
         { FIELD("repairCondition",
                 "Set AcceleratedHardwareReady to False for a GPU that NVIDIA calls unusable, so that EKS or "
-                "Karpenter repairs the node?"), AT(BOOL, cluster.repair_condition), OURS("true") },
+                "Karpenter repairs the node."), AT(BOOL, cluster.repair_condition), OURS("true") },
         {}
 };
 
@@ -220,7 +220,7 @@ static const Field instance_fields[] = {
           OURS("{\"mode\": \"auto\"}") },
         { FIELD("environment",
                 "Environment variables by service, with or without .service. The entry default is for "
-                "containerd, kubelet, SOCI and each service named here; called as nodeadm, for all "
+                "containerd, kubelet, SOCI and each service named here; as nodeadm, for all "
                 "services. A variable name has letters, digits and _. For proxies see nodestrap(8), "
                 "ENVIRONMENT."), .fields = environment_item,
           BOUND(DICT, instance, bind_environment),
@@ -236,13 +236,13 @@ static const Field instance_fields[] = {
                 "settings; off does neither."),
           NAMES(tuning_mode_table), AT(ENUM, instance.tuning), OURS("gpu") },
         { FIELD("strictNodeName",
-                "Wait until EC2 returns the node name, and never assume one?"),
+                "Wait until EC2 returns the node name, and never assume one."),
           AT(BOOL, instance.strict_node_name), OURS("true") },
         {}
 };
 
 static const Field fabric_fields[] = {
-        { FIELD("manager", "Run the NVIDIA fabric manager?"), NAMES(fabric_manager_table),
+        { FIELD("manager", "Run the NVIDIA fabric manager."), NAMES(fabric_manager_table),
           AT(ENUM, nvidia.fabric_manager), OURS("on") },
         { FIELD("gate", "Must the fabric be ready before kubelet starts?"), NAMES(fabric_gate_table),
           AT(ENUM, nvidia.fabric_gate), OURS("warn") },
@@ -266,7 +266,7 @@ static const Field imex_fields[] = {
           .fallback = "2048", AT(INTEGER, nvidia.imex_channels), OURS("2048") },
         { FIELD("createChannel0", "Make the device file of IMEX channel 0."), AT(BOOL, nvidia.imex_channel0),
           OURS("true") },
-        { FIELD("label", "Register the node with the label nvidia.com/gpu.clique?"),
+        { FIELD("label", "Register the node with the label nvidia.com/gpu.clique."),
           AT(BOOL, nvidia.imex_label), OURS("true") },
         {}
 };
@@ -284,7 +284,7 @@ static const Field mig_fields[] = {
 static const Field mig_item[] = { { .type = FIELD_MAP, .fields = mig_fields }, {} };
 
 static const Field nvidia_fields[] = {
-        { FIELD("mode", "Set up NVIDIA GPUs where there are any?"), NAMES(nvidia_mode_table),
+        { FIELD("mode", "Set up NVIDIA GPUs where there are any."), NAMES(nvidia_mode_table),
           AT(ENUM, nvidia.mode), OURS("auto") },
         { FIELD("fabric", "NVSwitch and NVLink fabric."), MAP(fabric_fields),
           OURS("{\"gate\": \"require\"}") },
@@ -303,7 +303,7 @@ static const Field nvidia_fields[] = {
           AT(ENUM, nvidia.health), OURS("require") },
         { FIELD("gpuDirect", "Must EFA reach GPU memory? off: do not check, set no driver option."),
           NAMES(gpu_direct_table), AT(ENUM, nvidia.gpu_direct), OURS("on") },
-        { FIELD("prove", "Test the memory, the arithmetic and the links of the GPUs before kubelet starts?"),
+        { FIELD("prove", "Test the memory, the arithmetic and the links of the GPUs before kubelet starts."),
           NAMES(prove_mode_table), AT(ENUM, nvidia.prove), OURS("quick") },
         { FIELD("proveTimeout", "Time limit for that test, from 5s to 1h."), .fallback = "60s",
           .pattern = DOC("^([0-9]+(ms|s|m|h)?)+$|^$"),

@@ -73,7 +73,7 @@ broken 'a missing instance document' 20 EFACTS detect 'instance identity documen
         "${name[@]}" --fault status=404@/latest/dynamic
 broken 'a missing MAC address' 20 EFACTS detect 'meta-data/mac: the metadata service does not have it (404)' "${name[@]}" --fault status=404@/latest/meta-data/mac
 broken 'user data past all limits' 11 ELIMIT source '/latest/user-data of the instance metadata exceeds the limit of 4 MiB' --fault big=5000000@/latest/user-data
-broken 'a missing permission' 20 EEC2 detect 'the instance role lacks the permission ec2:DescribeInstances (AmazonEKSWorkerNodePolicy has it)' \
+broken 'a missing permission' 20 EEC2 detect 'the instance role lacks the permission ec2:DescribeInstances (AmazonEKSWorkerNodePolicy grants it)' \
         "${name[@]}" --fault ec2:unauthorized
 broken 'throttling without end' 20 EEC2 detect 'EC2 itself reports this error and may answer later; with spec.featureGates.InstanceIdNodeName: true set, nodestrap does not ask EC2' \
         "${name[@]}" --fault ec2:throttle

@@ -127,7 +127,7 @@ for refusal in unauthorized error=AccessDenied; do
         ok "$refusal is an error for the tags" fails tagged "$ID" "$MAC"
         ok "nodestrap does not retry after $refusal" sent 1 ec2
         ok "nodestrap reports $refusal as a missing permission" says 'may not ask'
-        ok "the message for $refusal names the permission and the policy that has it" says 'lacks the permission ec2:DescribeNetworkInterfaces (AmazonEKS_CNI_Policy has it)'
+        ok "the message for $refusal names the permission and the policy that grants it" says 'lacks the permission ec2:DescribeNetworkInterfaces (AmazonEKS_CNI_Policy grants it)'
 done
 for refusal in authfailure error=InvalidParameterValue; do
         ec2_mock --fault "ec2:$refusal"

@@ -103,7 +103,7 @@ if command -v zsh >/dev/null; then
         try "zsh completes help with commands" has_all "$(zsh_line nodestrap help '')" plan config version
         try "zsh completes help config with subcommands" has_all "$(zsh_line nodestrap help config '')" check sign
         try "zsh completes config with its subcommands" diff <(zsh_line nodestrap config '' | sort) <(printf '%s\n' check dump example schema sign verify)
-        try "zsh completes config check with options and their texts" has_all "$(zsh_line nodestrap config check --)" '--partial:check a drop-in: required keys may be missing' '--root:use DIR as /, also for /proc and /sys'
+        try "zsh completes config check with options and their texts" has_all "$(zsh_line nodestrap config check --)" '--partial:check a drop-in: required keys may be missing' '--root:use DIR as /, including /proc and /sys'
         try "zsh completes init only with its own options" bash -c '! grep -q "^--instance-type:" <<<"$1" && grep -q "^--skip:" <<<"$1"' x "$(zsh_line nodestrap init --)"
         try "zsh completes config check --output with its formats" diff <(zsh_line nodestrap config check --output '' | sort | xargs) <(echo json sarif text)
         try "zsh completes --instance-type with types" has_all "$(zsh_line nodestrap plan --instance-type '')" p5.48xlarge g6.xlarge

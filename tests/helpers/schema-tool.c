@@ -88,7 +88,7 @@ static void add_enum(json_t *schema, const Field *f, bool strict) {
         }
         json_object_set_new(schema, "type", schema_types(f, false));
         json_object_set_new(schema, "pattern", schema_any_case(f));
-        json_object_set_new(schema, "description", json_sprintf("%s One of %s, in any case.", f->doc, list));
+        json_object_set_new(schema, "description", json_sprintf("%s One of %s, in upper or lower case.", f->doc, list));
 }
 
 /* jansson ignores the NULL of a field without a default. */

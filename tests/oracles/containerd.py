@@ -401,7 +401,7 @@ def compare(case, plan, world):
     if not files:
         return Verdict(case, "otherwise", ours, said)
     well, said = world.ask(files)
-    pods = well and "otherwise no pod" in ours and breaks_pods(files, ours, world)
+    pods = well and " no pod " in ours and breaks_pods(files, ours, world)
     kind = "machine" if well is None else "refused" if not well else "pods" if pods else "strict"
     return Verdict(case, kind, ours or "refused", said)
 

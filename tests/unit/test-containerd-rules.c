@@ -97,7 +97,7 @@ TEST(settings_that_containerd_accepts_or_refuses) {
                 GOOD("2.1.9", "[grpc]\naddress = '/run/" LONG "1234567.sock'\n[ttrpc]\naddress = '/run/x'"), BAD("1.7.24", "[ttrpc]\naddress = '/run/" LONG "12345678.sock'", "ttrpc.address", "104 bytes"),
                 BAD("2.1.9", "[debug]\naddress = '/run/" LONG "12345678.sock'", "debug.address", "104 bytes"), BAD("2.1.9", "[cgroup]\npath = 'x'", "cgroup.path", "absolute path"),
                 BAD("2.2.9", "[" I3 "]\nstats_collect_period = 0", IMAGES "stats_collect_period", "at least 1"), GOOD("2.4.2", "[" I3 "]\nstats_collect_period = 0"),
-                BAD("2.1.9", "[" R3 ".containerd.runtimes.runc.options]\nSystemdCgroup = 'x'", RUNTIME "containerd.runtimes.runc.options.SystemdCgroup", "quotes; otherwise no pod of this runtime starts"),
+                BAD("2.1.9", "[" R3 ".containerd.runtimes.runc.options]\nSystemdCgroup = 'x'", RUNTIME "containerd.runtimes.runc.options.SystemdCgroup", "quotes; no pod of this runtime would start"),
                 GOOD("1.7.24", "State = 5\nDisabled_Plugins = ['io.containerd.grpc.v1.cri']\n[Grpc]\naddress = 'x'"), GOOD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.x.auth = {}"),
                 /* runtimes and snapshotters */
                 BAD("2.1.9", "[" R3 ".containerd]\ndefault_runtime_name = 'kata'", RUNTIME "containerd.default_runtime_name", "not a runtime"), GOOD("2.1.9", "[" R3 ".containerd]\ndefault_runtime_name = 'kata'\nruntimes.kata = {}"),
@@ -105,7 +105,7 @@ TEST(settings_that_containerd_accepts_or_refuses) {
                 BAD("2.1.9", "[" I3 "]\nsnapshotter = 'stargz'", IMAGES "snapshotter", "or in proxy_plugins"), GOOD("2.1.9", "[" I3 "]\nsnapshotter = 'stargz'\n[proxy_plugins.stargz]\ntype = 'snapshot'"),
                 BAD("1.7.24", "[" P2 ".containerd]\nsnapshotter = 'stargz'", CRI "containerd.snapshotter", "or in proxy_plugins"), GOOD("1.7.24", "[" P2 ".containerd]\nsnapshotter = ''"), BAD("2.1.9", "[" I3 "]\nsnapshotter = ''", IMAGES "snapshotter", "snapshotter"),
                 GOOD("2.1.9", "[" R3 ".containerd.runtimes.runc]\nsnapshotter = ''"), GOOD("2.4.2", "[" P2 ".containerd.runtimes.runc]\nsnapshotter = ''"), GOOD("1.7.24", "[" P2 ".containerd.runtimes.runc]\nsnapshotter = ''"),
-                BAD("2.1.9", "[" R3 ".containerd.runtimes.runc]\nsnapshotter = 'stargz'", RUNTIME "containerd.runtimes.runc.snapshotter", "no pod of this runtime starts"),
+                BAD("2.1.9", "[" R3 ".containerd.runtimes.runc]\nsnapshotter = 'stargz'", RUNTIME "containerd.runtimes.runc.snapshotter", "no pod of this runtime would start"),
                 BAD("2.1.9", "[" R3 ".containerd.runtimes.runc]\nprivileged_without_host_devices_all_devices_allowed = true", RUNTIME "containerd.runtimes.runc.privileged_without_host_devices_all_devices_allowed", "needs"),
                 BAD("2.1.9", "[" R3 ".containerd.runtimes.runc]\nio_type = 'pipe'", RUNTIME "containerd.runtimes.runc.io_type", "fifo, streaming"),
                 BAD("2.1.9", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']", RUNTIME "cni.bin_dir", "with bin_dirs"), GOOD("2.1.9", "[" R3 ".cni]\nbin_dir = '/a'"), GOOD("2.4.2", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']"),

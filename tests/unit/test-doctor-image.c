@@ -620,7 +620,7 @@ static void put_module(Box *b, const char *kernel, const char *magic) {
 TEST(module_in_each_kernel) {
         BOX(b);
         box_need(&b, NEED_MODULE, "md_mod", false);
-        assert_look(&b, CHECK_FAILED, "module", KERNEL " (which boots) does not have it");
+        assert_look(&b, CHECK_FAILED, "module", KERNEL " (which boots) has it neither as a file nor");
         put_module(&b, KERNEL, KERNEL);
         assert_look(&b, CHECK_OK, "module", NULL);
         put(&b, "/lib/modules/" OTHER "/modules.builtin", "", 0644);
@@ -710,7 +710,7 @@ TEST(settings_of_images) {
         put_link(&b, "/etc/sysctl.d/60-b.conf", "/dev/null");                        /* hides the other */
         assert_look(&b, CHECK_OK, "sysctl", NULL);
         put(&b, "/etc/sysctl.d/50-a.conf", "vm.overcommit_memory.x=1\n", 0644);
-        assert_look(&b, CHECK_FAILED, "sysctl", "starts only with");
+        assert_look(&b, CHECK_FAILED, "sysctl", "starts only if it is");
         ASSERT_STREQ(b.checks.items[0].found, "0, /etc/sysctl.d/10-c.conf");
 }
 
@@ -842,7 +842,7 @@ TEST(labels_of_selinux) {
         _free_ char *at = full(&b, "/usr/bin/tool");
         ASSERT_EQ(removexattr(at, "security.selinux"), 0);
         look(&b);
-        assert_check(&b, CHECK_WARNING, "label", "files without a label", "not labelled, not tool_exec_t");
+        assert_check(&b, CHECK_WARNING, "label", "files without a label", "not labelled, and should be tool_exec_t");
         put(&b, "/etc/selinux/config", "SELINUX=enforcing\nSELINUXTYPE=targeted\n", 0644);
         look(&b);
         assert_check(&b, CHECK_FAILED, "label", "files without a label", "enforcing");
