@@ -44,8 +44,8 @@ reads a NodeConfig from the user data of the instance, or from the sources of
 It is YAML or JSON. See USER DATA for its place there.
 .PP
 Several documents merge, in this order: those of a file (between lines of three
-hyphens), parts, sources, files of a directory in the order of their names. The
-rules are:
+hyphens), parts, sources. Files of a directory come in the order of their names.
+The rules are:
 .IP \(bu 2
 maps merge; any other later value replaces the earlier one, even if it is false,
 0, or an empty text;

@@ -57,9 +57,10 @@ def goes_meanwhile(report, launched, new):
     asked_about(new)
     unplug(new)
     unit = UNIT.format(name)
-    # If the interface goes between a failure and the restart, the restart waits 90 s for the device. systemd then leaves the unit at auto-restart.
+    # Only if the interface goes in the second before a restart, the restart waits 90 s for the device, and systemd leaves the unit at auto-restart.
     dropped = f"Job {unit}/start failed with result 'dependency'"
     wait('its unit is still running', lambda: props(unit, 'ActiveState')['ActiveState'] in ('inactive', 'failed') or dropped in sh('journalctl', '-b', '-o', 'cat', '-u', unit))
+    sh('systemctl', 'stop', unit)
     report.line('an interface that goes while nodestrap asks for its metadata leaves nothing', State().complaints(launched), describe)
     report.line('nodestrap decides nothing for an interface that goes meanwhile', [decisions()] if decisions() != before else [])
     report.line('the journal of its unit names an interface that goes meanwhile', said_of(unit, name))
