@@ -36,10 +36,11 @@ static void tell(const NetEvent *e, const Results *r) {
                 log_info("%s (%s): the CNI manages it; removed configuration files of systemd-networkd: %zu.",
                          e->name, i->mac, removed);
         else if (streq(i->mac, e->snapshot.enis.primary))
-                log_info("%s (%s): systemd-networkd manages it (primary interface): %zu done, %zu unchanged.",
+                log_info("%s (%s): systemd-networkd manages it (primary interface): %zu steps done, %zu "
+                         "unchanged.",
                          e->name, i->mac, done, same);
         else if (eni)
-                log_info("%s (%s): systemd-networkd manages it (card %d, device %d): %zu done, %zu "
+                log_info("%s (%s): systemd-networkd manages it (card %d, device %d): %zu steps done, %zu "
                          "unchanged.",
                          e->name, i->mac, MAX(eni->card, 0), eni->device, done, same);
 }

@@ -520,7 +520,7 @@ static size_t check_value(Reading *r, const char *word, const char *next, const 
         }
         if (value)
                 fault = flag_fault(&f, value, &room, &certain);
-        const char *then = streq(f.name, "cluster-dns") ? "pods could not resolve names"
+        const char *then = streq(f.name, "cluster-dns") ? "pods could not resolve service names"
                                                         : "kubelet would exit";
         if (fault)
                 reading_report(r, certain, path, "%s: --%s %s", then, f.name, fault);

@@ -168,7 +168,8 @@ static void warn_of_settings(const Merge *m, Diag *diag) {
             json_array_size(json_object_get(config, "reservedMemory")) == 0 &&
             !kubelet_flags_set(m, "reservedMemory"))
                 merge_warn(m, diag, "kubelet-setting", CONFIG ".memoryManagerPolicy",
-                           "is Static without reservedMemory, the sum of all reservations" UNLESS_A_FLAG);
+                           "is Static without reservedMemory, which must equal the sum of all "
+                           "reservations" UNLESS_A_FLAG);
 }
 
 static void warn_of_expression(const Merge *m, Diag *diag) {

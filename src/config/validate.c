@@ -447,7 +447,7 @@ static void check_rules(Validator *v) {
         TEXT("spec.kubelet.config.*[]", is_rendered, PLACEHOLDER);
         VALUE("spec.kubelet.config.clusterDNS[]", is_address,
               "is not an address (write one like 10.100.0.10), so kubelet ignores it and pods cannot resolve "
-              "names");
+              "the names of services");
         VALUE("spec.kubelet.config.reservedMemory[].limits", is_without_huge_pages, HUGE_PAGES);
         TEXT("spec.containerd.prePull[]", is_image,
              "is not the name of an image, such as public.ecr.aws/docker/library/busybox:1.36");

@@ -399,7 +399,7 @@ void join_wait(const JoinTask *task, JoinOutcome *ret) {
         _cleanup_(diag_done) Diag diag = {};
         uint64_t begin_usec = now_usec();
         w.version = task->goal == JOIN_DEVICES ? 0 : ARRAY_SIZE(dra_versions) - 1;
-        log_info("Waiting until Node %s of cluster %s is %s, at %s.", task->access->node,
+        log_info("Waiting until Node %s of cluster %s is %s (API server: %s).", task->access->node,
                  task->access->cluster, join_goal_text(task->goal), task->access->server);
         int r = kube_api_new(task->access, &w.api, &diag);
         if (r >= 0) {
