@@ -121,7 +121,7 @@ static size_t batch_stage(Work *w) {
 /* In parallel: a disk answers ten waiting flushes as fast as one. syncfs() would be slightly faster, but
  * waits for the data of other programs, without a bound at boot. */
 static void batch_sync(Work *w) {
-        static const char doing[] = "waiting for the disk to store its new content";
+        static const char doing[] = "waiting for new files to reach the disk";
         struct { File *file; pthread_t thread; } syncs[BATCH_MAX + 1];
         Files *files = w->files;
         size_t n = 0;

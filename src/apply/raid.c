@@ -357,8 +357,9 @@ static int repair(Work *w, LockedDisks *all) {
                         return device_refuse(w, all->items[i].name, c);
         }
         int r = left ? start_degraded(w, all, left, &array)
-                         : work_fail(w, -EINVAL, CAUSE_INTERNAL, "the plan leaves no member for the array; "
-                                                                 "run nodestrap init again for a new plan");
+                         : work_fail(w, -EINVAL, CAUSE_INTERNAL,
+                                     "none of the planned disks can still join the array; run nodestrap init "
+                                     "again for a new plan");
         for (size_t i = 0; i < all->n && r >= 0; i++)
                 if (joins(w, &all->items[i]))
                         r = wipe(w, &all->items[i]);

@@ -86,7 +86,7 @@ static json_t *decode_text(Decoder *d, const Node *node, const Path *path) {
 static json_t *decode_bool(Decoder *d, const Node *node, const Path *path) {
         _cleanup_(json_decrefp) json_t *value = plain_value(node);
         return json_is_boolean(value) ? TAKE_PTR(value)
-                                      : fail_type(d, node, path, "true or false, without quotes");
+                                      : fail_type(d, node, path, "true or false");
 }
 
 static json_t *decode_integer(Decoder *d, const Node *node, const Path *path) {
@@ -95,7 +95,7 @@ static json_t *decode_integer(Decoder *d, const Node *node, const Path *path) {
         if (json_is_real(value) && real >= -9e15 && real <= 9e15 && real == (double)(json_int_t)real)
                 return json_integer((json_int_t)real);
         return json_is_integer(value) ? TAKE_PTR(value)
-                                      : fail_type(d, node, path, "a whole number, without quotes");
+                                      : fail_type(d, node, path, "a whole number");
 }
 
 /* Tools that rewrite YAML 1.1 turn on and off into true and false: the word before that, or NULL. */

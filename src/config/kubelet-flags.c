@@ -294,7 +294,8 @@ static const char *label_fault(const char *label) {
                 return "names a label of kubernetes.io or k8s.io that a node must not set (use another "
                        "prefix, or kubectl label)";
         return !kubelet_label_is_valid(key, value)
-                       ? "contains an invalid label (up to 63 letters, digits, - _ and . on both sides of =)"
+                       ? "contains an invalid label (key and value each take up to 63 letters, digits, "
+                         "- _ and .; the key may have a prefix, as in example.com/key)"
                        : NULL;
 }
 

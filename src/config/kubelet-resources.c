@@ -222,7 +222,7 @@ static const char *threshold_fault(const char *s, bool reclaim) {
         int64_t n;
         if (!endswith(s, "%"))
                 return quantity_parse(s, &n) < 0 ? "must be a quantity or a percentage, such as 100Mi or 5%"
-                       : n < 0 || (n == 0 && !reclaim) ? "must be above 0; 0% turns a threshold off"
+                       : n < 0 || (n == 0 && !reclaim) ? "must be above 0; to turn a threshold off, write 0%"
                                                        : NULL;
         if (!*digits || *end)
                 return "must be a quantity or a percentage, such as 100Mi or 5%";

@@ -60,8 +60,9 @@ static void search_others(const Look *l) {
                               enabled ? theirs[1] : NULL);
         if (enabled)
                 check_tell(c, NULL,
-                           "the nodeadm units are enabled but do not call " PROGRAM ", so the boot "
-                           "does not run nodestrap: systemctl disable %s %s; systemctl enable %s nodestrap-devices.service %s",
+                           "the nodeadm units are enabled but do not call " PROGRAM ", so the boot does "
+                           "not run nodestrap: systemctl disable %s %s; systemctl enable %s "
+                           "nodestrap-devices.service %s",
                            theirs[0], theirs[1], ours[0], ours[1]);
         else
                 check_tell(c, NULL,
@@ -127,8 +128,8 @@ static void search_state(const Image *image, Checks *checks, const char *code, c
 
 static void search_node(const Image *image, Checks *checks) {
         SEARCH("leftover-node", "state of another node",
-               "the image was a node, and every user of the image gets its credentials: remove these files "
-               "and /var/lib/nodestrap",
+               "the image was made from a node, and every user of the image gets the credentials of that "
+               "node: remove these files and /var/lib/nodestrap",
                KUBECONFIG, KUBECONFIG_BOOTSTRAP, KUBELET_DIR "/pki/kubelet-client-current.pem",
                KUBELET_DIR "/pki/kubelet-server-current.pem", CLUSTER_CA,
                "/etc/kubernetes/kubelet/config.json", KUBELET_ENVIRONMENT, MANIFEST_FILE, SERIALS_FILE,

@@ -423,10 +423,10 @@ TEST(version_requirements_are_checked_by_type) {
 #define GOOD "580.126.20"
         static const struct { Versions v; const char *config, *code, *text; Cause cause; } cases[] = {
                 /* P6e: "Kubernetes versions 1.33 and above", and again for the procedure */
-                { { TRAY, "1.32.9", NULL, GOOD, NULL }, NULL, "kubelet-too-old", "kubelet 1.32.9 lacks the DRA that EKS needs on P6e-GB200; install 1.33 or newer", CAUSE_VERSION },
+                { { TRAY, "1.32.9", NULL, GOOD, NULL }, NULL, "kubelet-too-old", "kubelet 1.32.9 lacks the DRA support that EKS needs on P6e-GB200; install 1.33 or newer", CAUSE_VERSION },
                 { { TRAY, "1.33.0", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
                 { { "p6-b200.48xlarge", "1.32.9", NULL, GOOD, NULL }, NULL, NULL, NULL, CAUSE_NONE },
-                { { "p6e-gb300.36xlarge", "1.32.9", NULL, GOOD, NULL }, NULL, "requirement", "lacks the DRA that ComputeDomains need", CAUSE_NONE },
+                { { "p6e-gb300.36xlarge", "1.32.9", NULL, GOOD, NULL }, NULL, "requirement", "lacks the DRA support that ComputeDomains need", CAUSE_NONE },
                 { { "p6e-gb300.36xlarge", "1.32.9", NULL, GOOD, NULL }, "imex-off", NULL, NULL, CAUSE_NONE },
                 /* P6e: "driver version 580 … enables CDMM"; CDMM excludes MIG:
                  * mig_is_refused_or_ignored_where_it_cannot_work */
