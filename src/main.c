@@ -118,9 +118,9 @@ static void *allocate(size_t size) {
         return xcalloc(size, 1);
 }
 
-/* Repairs what the caller left: closed standard descriptors, which a later file would replace; a mask that
- * hides directories from daemons; ignored SIGCHLD. A closed pipe of messages must not end the boot of a
- * node. */
+/* Repairs what the caller left: closed standard descriptors, which a later file would take; a umask that
+ * hides directories from daemons; ignored SIGCHLD. A closed pipe of messages must not end the boot of a node.
+ */
 static void settle_in(void) {
         for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
                 if (fcntl(fd, F_GETFD) < 0 &&

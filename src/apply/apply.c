@@ -26,7 +26,7 @@ static void task_begin(Task *t) {
         int r = e->check ? e->check(t) : CHECK_NEEDED;
         if (r == CHECK_DONE_ALREADY)
                 task_end(t, OUTCOME_UNCHANGED);
-        /* The timer first: it makes the event loop. */
+        /* Timer first: it creates the event loop. */
         else if (r > 0 && task_arm(t) >= 0 && r == CHECK_NEEDED)
                 task_checked(t, true);
 }

@@ -29,7 +29,7 @@ typedef struct Results {
         int turn_fd;            /* DEVICES_LOCK of take-turn, for lock_release(); or 0 */
 } Results;
 void results_done(Results *r);
-const Result *results_first_failure(const Results *r);          /* by time, NULL if all went well */
+const Result *results_first_failure(const Results *r);          /* earliest; NULL if none failed */
 size_t results_count(const Results *r, Outcome outcome);
 
 #define KUBELET_LEFT "kubelet, started by an earlier run in this boot, keeps running"

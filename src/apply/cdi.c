@@ -14,7 +14,7 @@
 
 #define DRAFT     RUN_DIR "/nvidia-cdi.yaml"
 #define DRAFT_MAX (16U << 20)
-#define NODES_MAX 200000U       /* 56 MIG devices by three names need 12 000 */
+#define NODES_MAX 200000U       /* 56 MIG devices, 3 names each, need 12 000 */
 #define STAMP     RUN_DIR "/cdi-published"
 #define MODESET   "/dev/nvidia-modeset"
 #define NAMED_MAX 4             /* missing things in a message */

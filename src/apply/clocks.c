@@ -18,7 +18,7 @@ typedef struct Tuning {
         int failure;            /* the first, unless a warning replaces it */
 } Tuning;
 
-/* Settings that the model or driver lacks are no failure. false: not set. */
+/* Settings that the model or driver lacks are not errors. false: not set. */
 static bool accepted(Tuning *t, int code, const char *what) {
         if (code == NVML_OK)
                 return true;

@@ -2,7 +2,7 @@
 #pragma once
 /* Executors of devices, of the lock between phases (devices-lock.c), of kubelet files (state.c), of a warm
  * pool (pool.c), and of a failed node (node-precheck.c, taint.c). Functions with a Work run on a thread and
- * check whether anything is to do: > 0 done, 0 unchanged, < 0 after work_fail(). */
+ * check whether work is needed: > 0 done, 0 unchanged, < 0 after work_fail(). */
 #include "apply/work.h"
 #include "base/root.h"
 #include "base/str.h"
@@ -36,7 +36,7 @@ _must_check_ _nonnull_ int node_major(const Root *root, const char *name, unsign
  * device when systemd reloads (NVIDIA/nvidia-container-toolkit#48). > 0 changed, 0 unchanged. */
 _must_check_ _nonnull_ int node_make(const Root *root, const char *path, dev_t device,
                                      const NodeRights *want);
-/* The reason behind "/dev/nvidia0 cannot be made: "; static text. */
+/* The reason after "/dev/nvidia0 cannot be made: "; static text. */
 _must_check_ const char *node_error(int r);
 _must_check_ _nonnull_ int node_of_gpu(const Root *root, const char *address, unsigned *ret);
 

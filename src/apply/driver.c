@@ -170,12 +170,12 @@ static int check_nvlsm(Work *w) {
                 missing);
 }
 
-/* Without a version, the program itself reports at its start whether it works with the driver. */
+/* Without a version, the program itself reports at startup whether it works with the driver. */
 static int ask_version(Work *w, const char *program, char **ret) {
         _free_ char *what = xasprintf("the version of %s is not known", program), *output = NULL;
         _strv_ char **argv = command(program, "--version", NULL);
         int r = work_ask(w, CAUSE_VERSION, what, argv, &output);
-        if (r == -EIO) {                /* it ran, and ended badly */
+        if (r == -EIO) {                /* it ran, but failed */
                 diag_warn_at(&w->warnings, "version-unknown", NULL, w->action->id, "%.*s",
                              (int)strcspn(w->text, "\n"), w->text);
                 return 0;

@@ -21,7 +21,7 @@ struct Apply {
         Bus *bus;               /* of units/ */
         Job *files;             /* the current job of files.c; or NULL */
         sd_event_source *files_timer;
-        bool files_swept;       /* or tried: a retry would hang at the same directory */
+        bool files_swept;       /* or tried: a retry would hang on the same directory */
         bool files_announced;   /* in the manifest */
         Pruning *pruning;       /* of manifest.c, while no job has it */
         Job *jobs;              /* of work.c: abandoned jobs */
@@ -36,7 +36,7 @@ struct Apply {
 typedef struct Course {
         int (*start)(Task *t);          /* work goes on in the event loop */
         char *(*waiting)(Task *t);      /* for the deadline message; a new string */
-        Cause (*late)(const Task *t);   /* overdue, by task; or NULL */
+        Cause (*late)(const Task *t);   /* overdue per task; or NULL */
         void (*cancel)(Task *t);        /* deadline or signal: withdraw the request */
         void (*release)(Task *t);       /* frees data */
 } Course;
@@ -80,7 +80,7 @@ _nonnull_ void tasks_done(Apply *a);
 _nonnull_ void tasks_release(Apply *a);
 
 _must_check_ _nonnull_ int apply_event(Apply *a, sd_event **ret);
-/* Takes a pending stop signal into a->interrupted. For waits outside of the event loop. */
+/* Records a pending stop signal in a->interrupted. For waits outside of the event loop. */
 _nonnull_ int apply_stopping(Apply *a);
 _must_check_ _nonnull_ bool task_in_flight(const Task *t);
 

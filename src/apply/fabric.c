@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-#define LATE_PART       50U                     /* a poll interval is this part of the time waited */
+#define LATE_PART       50U                     /* poll interval: time waited / LATE_PART */
 #define STEP_MIN_USEC   (100 * USEC_PER_MSEC)
 #define STEP_MAX_USEC   USEC_PER_SEC
 
@@ -193,7 +193,7 @@ static int fabric_look(Gate *g) {
         return r;
 }
 
-/* 1: all have joined, 0: not yet. Errors of a driver that settles are retried; others end the wait. */
+/* 1: all have joined, 0: not yet. Errors while the driver settles are retried; others end the wait. */
 static int gate_ask(Gate *g) {
         size_t first = 0;
         if (fabric_look(g) < 0) {

@@ -81,7 +81,7 @@ static void file_skip(File *f, char *why) {
         file_over(f, OUTCOME_SKIPPED);
 }
 
-/* In this batch; prune-files depends on all. */
+/* This batch only; prune-files needs all. */
 static bool file_skip_if_broken(const Files *f, File *file) {
         const Action *a = file->action;
         for (const File *before = f->items; before < file; before++)
@@ -328,7 +328,7 @@ static Files *files_new(Apply *a, size_t n) {
                 /* another process may still write files of the devices phase */
                 if (t->action->phase == PHASE_DEVICES ? t->state == TASK_TAKEN : !a->files_swept)
                         f->swept[f->n_swept++] = t->action;
-                /* ended: an abandoned thread has it */
+                /* if ended, a stuck thread has it */
                 if (t->action->type == ACTION_PRUNE_FILES && !a->files_announced && t->state != TASK_ENDED)
                         f->announcement.action = t->action;
                 if (t->result->outcome == OUTCOME_FAILED && t->action->phase == PHASE_CONFIG && !f->failed)

@@ -50,7 +50,7 @@ bool holders_note(const Work *w, char *const *names) {
         return root_replace_volatile(w->root, STOPPED, text, strlen(text), 0644) >= 0;
 }
 
-/* Failures are only logged by their purpose; an earlier failure stays. ret_output: or NULL. */
+/* Failures are not reported here; an earlier failure stays. ret_output: or NULL. */
 static bool attempt(Work *w, char **argv, char **ret_output) {
         char *text = TAKE_PTR(w->text);
         Cause cause = w->cause;

@@ -9,11 +9,11 @@ _must_check_ _nonnull_ int gpus_open(Work *w, NvmlGpus *ret);
 _nonnull_ int gpus_fail(Work *w, const NvmlTrouble *trouble);
 _malloc_ _nonnull_ char *gpu_name(const NvmlGpus *gpus, size_t i);
 
-/* health.c: what a step with findings says of them */
+/* health.c: how a step reports findings */
 
 /* For Result.found; a new reference. */
 _must_check_ _nonnull_ json_t *findings_json(const Work *w, const Findings *f);
-/* Keeps them, and found, for the case that the step hangs from here on. */
+/* Keeps them, and found, in case the step hangs from here on. */
 _nonnull(1, 2) void findings_draft(Work *w, const Findings *f, json_t *found);
 /* A warning for each; < 0 if one of them is a failure. */
 _must_check_ _nonnull_ int findings_judge(Work *w, const Findings *f);
@@ -33,9 +33,9 @@ typedef struct GpuNames { GpuName *items; size_t n; size_t gpus; } GpuNames;
 /* GPUs in the order of NVML, each before its MIG devices. 0, or -EIO and the reason. */
 _must_check_ _nonnull_ int gpu_names_read(Work *w, GpuNames *ret, NvmlTrouble *ret_trouble);
 void gpu_names_done(GpuNames *names);
-/* Covers the list, the driver version and load, device nodes, and what nvidia-ctk finds libraries by. */
+/* Covers the list, the driver version and load, device nodes, nvidia-ctk and the ld.so cache. */
 _nonnull_ void gpu_names_digest(const Work *w, const GpuNames *names, char ret[static 65]);
-/* Did a step in this boot end well with the same digest? */
+/* Did a step in this boot succeed with the same digest? */
 _must_check_ _nonnull_ bool stamp_same(const Work *w, const char *path, const char *digest);
 _nonnull_ void stamp_write(const Work *w, const char *path, const char *digest);
 
@@ -53,6 +53,6 @@ _must_check_ _nonnull(1) bool holders_note(const Work *w, char *const *names);
 _must_check_ _nonnull_ bool holders_stopped(const Work *w, const char *name);
 /* false: kubelet may run, so pods may use the GPUs. */
 _must_check_ _nonnull_ bool holders_may_stop(Work *w);
-/* "nv-hostengine (812), python3 (900) have one open; nvidia_drm is loaded"; "": no user is seen. The caller
+/* "nv-hostengine (812), python3 (900) have one open; nvidia_drm is loaded"; "": no user found. The caller
  * frees it. */
 _must_check_ _nonnull_ char *holders_found(const Work *w);

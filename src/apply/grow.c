@@ -27,7 +27,7 @@ typedef struct XfsGrow { uint64_t newblocks; uint32_t imaxpct; } XfsGrow;
 #define XFS_GROW     _IOW('X', 110, XfsGrow)
 #define EXT4_RESIZE  _IOW('f', 16, uint64_t) /* linux/fs/ext4/ext4.h, EXT4_IOC_RESIZE_FS */
 
-/* XFS silently ignores a rest that is too small for an allocation group (linux, fs/xfs/xfs_fsops.c,
+/* XFS silently ignores a remainder too small for an allocation group (linux, fs/xfs/xfs_fsops.c,
  * xfs_growfs_data_private()). */
 static int grow_xfs(int fd, uint64_t bytes) {
         XfsGeometry g = {};
@@ -46,7 +46,7 @@ static uint32_t le32(const unsigned char *p) {
         return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* ext4 may ignore a small rest, so the same size is success. s_blocks_count_lo, s_log_block_size,
+/* ext4 may skip a small remainder, so the same size is fine. s_blocks_count_lo, s_log_block_size,
  * s_blocks_count_hi: linux, Documentation/filesystems/ext4/super.rst. */
 static int grow_ext4(int fd, int device, uint64_t bytes) {
         unsigned char super[1024];

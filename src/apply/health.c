@@ -73,7 +73,7 @@ static json_t *gpu_json(const Check *c, int index, const char *address) {
         return json_pack("{si ss so}", "index", index, "address", address, "health", json_list(words));
 }
 
-/* Without answers of NVML, only GPUs with findings are listed. */
+/* If NVML does not answer, only GPUs with findings are listed. */
 static json_t *check_report(const Check *c) {
         const Action *a = c->w->action;
         json_t *findings = findings_json(c->w, &c->found), *gpus = json_array(),

@@ -8,5 +8,5 @@ typedef struct ClusterIdentity {
         const KubeAccess *access;
         uint64_t deadline_usec; /* now_usec(): for tokens, at least one second */
 } ClusterIdentity;
-/* Tokens by the instance role or the role in the exec plugin arguments, and the ARN that must be mapped. */
+/* Tokens of the instance role or the role in the exec plugin arguments, and the ARN that must be mapped. */
 _nonnull_ KubeIdentity cluster_identity(ClusterIdentity *i);

@@ -70,7 +70,7 @@ int efa_work(Work *w) {
         return r;
 }
 
-/* some: a part of them may be enough; a later step decides. */
+/* some: a subset may be enough; a later step decides. */
 typedef struct Kind { const char *name; Cause cause; bool some; const char *what, *advice; } Kind;
 static const Kind kinds[] = {
         { "umad", CAUSE_NVSWITCH, true,

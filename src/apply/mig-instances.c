@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* A GPU has at most 7 instances with 8 places each. TRIES_MAX guards against wrong answers of NVML. */
+/* A GPU has at most 7 instances with 8 places each. TRIES_MAX guards against bad answers from NVML. */
 #define TRIES_MAX  1000000U
 #define PLACES_MAX 16
 

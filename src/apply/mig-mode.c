@@ -183,7 +183,7 @@ static int refuse_reboot(Division *d, const char *boot, const char *gpus, const 
                 return work_fail(d->w, -ECANCELED, CAUSE_MIG_REBOOT,
                                  "the step ended before MIG mode of %s took effect; run nodestrap init "
                                  "again", gpus);
-        /* cloud-init runs user scripts once for an instance, so a reboot would cut them off for good */
+        /* cloud-init runs user scripts once per instance, so a reboot would cut them off for good */
         if (d->w->early)
                 return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,
                                  "MIG mode of %s takes effect after a reboot (%s); the run phase reboots "

@@ -56,7 +56,7 @@ static int look_again(Work *w, const char *name, Content *ret) {
 }
 
 /* With this label the next boot keeps the content. A kernel that cannot set it is refused, or each reboot
- * would empty the disks: xfs can since 4.18, ext4 since 5.17. */
+ * would empty the disks: xfs needs Linux 4.18, ext4 5.17. */
 static int label_set(Work *w, int fd, const char *type) {
         char label[FSLABEL_MAX] = LABEL_FINISHED;
         struct utsname kernel;

@@ -216,7 +216,7 @@ static int source_look(const Moving *m, Source *s) {
         r = place_look(s->fd, &place);
         if (r < 0)
                 return move_fail(m, r, "cannot be examined", s->move->from);
-        /* It is bound already, or a link to there. */
+        /* It is bound already, or links there. */
         _cleanup_(close_fd) int fd = open_there(m, s);
         Place there;
         s->there = fd >= 0 && place_look(fd, &there) >= 0 && place_same(place, there);

@@ -176,8 +176,8 @@ int networkd_work(Work *w) {
         return 1;
 }
 
-/* Written links that networkd already has. Not the primary one: the default file of the image gives it the
- * same, and it must not be cut off. */
+/* Written links that networkd already has. Not the primary one: the default file of the image sets it up
+ * alike, and it must not be cut off. */
 char **networkd_links(const Task *t) {
         _strv_ char **links = NULL;
         bool primary = false;

@@ -19,7 +19,7 @@
 #define BACKOFF_USEC (1 * USEC_PER_SEC)
 #define BACKOFF_CAP  (5 * USEC_PER_SEC)
 #define RETRY_CAP    (30 * USEC_PER_SEC)        /* limit for Retry-After */
-#define ANSWER_USEC  (2 * USEC_PER_SEC)         /* a shorter request finds out nothing */
+#define ANSWER_USEC  (2 * USEC_PER_SEC)         /* a shorter request is pointless */
 #define ID_MAX       100                        /* characters of a providerID in a message */
 
 static const char *what_kubelet_does(const Work *w) {
@@ -63,7 +63,7 @@ static int decide(Work *w, const KubeAccess *a, const NodeLook *l) {
         return 0;
 }
 
-/* Waits for an answer, and for the end of a Node of another instance. */
+/* Waits for an answer, and for a Node of another instance to go. */
 static int look_until(Work *w, const KubeAccess *a) {
         uint64_t patience = work_patience(w);
         ClusterIdentity as = { a, patience };

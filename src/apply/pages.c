@@ -18,8 +18,7 @@
 #define NODES     "/sys/devices/system/node"
 #define TRIES_MAX 8U
 #define TRIES_USEC (10 * USEC_PER_SEC)  /* for all retries */
-/* Retries that may bring nothing, in a row: memory of an ended program or a written file is freed a little
- * later. */
+/* Futile retries in a row: memory of an ended program or a written file is freed a little later. */
 #define FUTILE_MAX  2U
 #define FUTILE_USEC (200 * USEC_PER_MSEC)
 

@@ -10,7 +10,7 @@ int pool_work(Work *w) {
         _cleanup_(imds_freep) Imds *imds = imds_new(0);
         _free_ char *text = NULL;
         if (root_exists(w->root, KUBELET_TURN) == 1)
-                return 0;               /* kubelet had its turn in this boot; a scale-in may reuse a node */
+                return 0;               /* kubelet may have run in this boot; a scale-in may reuse a node */
         PoolState state = imds_pool_state(imds, &text);
         w->skips = state == POOL_PREPARES || state == POOL_UNKNOWN;
         if (w->skips)

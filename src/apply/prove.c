@@ -37,7 +37,7 @@ static void counters_read(const NvmlGpu *gpu, unsigned nvlinks, Counters *ret) {
         }
 }
 
-/* MIG may be on by the image; CUDA then sees parts of GPUs. */
+/* The image may enable MIG; CUDA then sees parts of GPUs. */
 static int look_before(Proof *p) {
         NvmlGpus gpus = {};
         bool current = false, pending = false;

@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define CHUNK_KIB 256U  /* the most that an XFS log stripe can follow (mkfs.xfs(8), -l su) */
+#define CHUNK_KIB 256U  /* the largest XFS log stripe unit (mkfs.xfs(8), -l su) */
 
 #define WIPED_AT_START (1U << 20)       /* superblocks of file systems lie here */
 #define ZEROS           (64U << 10)     /* written at a time */
@@ -216,7 +216,7 @@ static int mdadm(Work *w, const char *verb, char ***options, char *const *disks)
 }
 
 /* --homehost=any makes the array local to any host (mdadm(8)), so udev uses its name after the host was
- * renamed. --run answers questions of mdadm. */
+ * renamed. --run answers mdadm prompts. */
 static int array_create(Work *w) {
         const Action *a = w->action;
         const char *device = a->storage.device ?: a->target;

@@ -159,8 +159,8 @@ static const char *cpu_contradicts(const Root *root, const Action *a, const json
 }
 
 /* kubelet compares sizes of each NUMA node to the byte
- * (kubernetes/kubernetes:pkg/kubelet/cm/memorymanager/policy_static.go, validateState()), but the kernel
- * takes another amount at each boot (kubernetes/kubernetes#131253). So a file of Static never stays. */
+ * (kubernetes/kubernetes:pkg/kubelet/cm/memorymanager/policy_static.go, validateState()), but the kernel uses
+ * a different amount each boot (kubernetes/kubernetes#131253). So a file of Static never stays. */
 static const char *memory_contradicts(_unused_ const Root *root, _unused_ const Action *a,
                                       const json_t *state, const char *policy) {
         static const char none[] =
@@ -224,7 +224,7 @@ static int state_judge(const Root *root, const Action *a, size_t i, const char *
         return 0;
 }
 
-/* kubelet makes this control group at its start and never removes it. */
+/* kubelet creates this cgroup at startup and never removes it. */
 static bool kubelet_has_run(const Root *root) {
         static const char groups[][40] = {
                 "/sys/fs/cgroup/kubepods.slice",

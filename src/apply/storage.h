@@ -32,8 +32,8 @@ _must_check_ _nonnull_ int storage_check(Task *t);
 _malloc_ _nonnull_ char *storage_waiting(Task *t);
 WorkFunction raid_work, filesystem_work, mount_work, grow_work, move_work, bind_work, image_work, pin_work;
 
-/* fill-marker.c. mark: a file on the volume at place. begin writes the word of this root disk to it; check
- * fails unless both agree; end removes the word from the root disk. 0, or work_fail() was called. */
+/* fill-marker.c. mark: a file on the volume at place. begin writes a token of this root disk to it; check
+ * fails unless both agree; end removes it from the root disk. 0, or work_fail() was called. */
 _must_check_ _nonnull_ int filling_begin(Work *w, const char *place, const char *mark);
 _must_check_ _nonnull_ int filling_check(Work *w, const char *place, const char *mark);
 _must_check_ _nonnull_ int filling_end(Work *w, const char *place);

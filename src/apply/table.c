@@ -25,7 +25,7 @@ static const Course reload_course = UNIT_COURSE(reload_start), unit_course = UNI
 #define THREAD(c, f, course_of, ...)                                                                       \
         { .host_only = true, .check = c, .work = f, .course = &course_of, ##__VA_ARGS__ }
 #define STORAGE(f, ...) THREAD(storage_check, f, storage_course, ##__VA_ARGS__)
-/* On a thread that itself checks whether anything is to do. */
+/* On a thread that itself checks whether work is needed. */
 #define WORK(f, c, m, ...) THREAD(NULL, f, work_course, .overdue = c, .missed = m, ##__VA_ARGS__)
 #define WAIT(f, c, m) THREAD(NULL, f, wait_course, .overdue = c, .missed = m, .waits = true)
 

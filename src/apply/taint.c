@@ -109,7 +109,7 @@ static void tell(Work *w, bool was_tainted, const char *code) {
 }
 
 /* kubelet labels only a new Node (kubernetes/kubernetes: pkg/kubelet/kubelet_node_status.go,
- * tryRegisterWithAPIServer), and a tray keeps its Node over reboots and new partitions of its rack. */
+ * tryRegisterWithAPIServer), and a tray keeps its Node across reboots and rack repartitions. */
 static void clique_tell(Work *w, const char *clique) {
         _free_ char *last = NULL;
         bool known = root_read_line(w->root, CLIQUE_STAMP, &last) >= 0;

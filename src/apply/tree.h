@@ -14,8 +14,7 @@ _must_check_ _nonnull_ int tree_remove(int dir, const char *name, char **ret_whe
  * into an old directory, which keeps its attributes. If only one is a directory, the old one becomes
  * "AS.nodestrap-old". */
 _must_check_ _nonnull_ int tree_merge(int from, const char *name, int to, const char *as, char **ret_where);
-/* -ESTALE at the first entry of dir that copy lacks. Compared: type; of files size and time; of links
- * length. */
+/* -ESTALE at the first entry of dir that copy lacks. Compared: type; file size and time; link length. */
 _must_check_ _nonnull_ int tree_check_copied(int dir, int copy, char **ret_where);
 /* Removes the entries of dir that copy has. -ESTALE as above. */
 _must_check_ _nonnull_ int tree_remove_copied(int dir, int copy, char **ret_where);

@@ -26,7 +26,7 @@
 #define OUTPUT_MAX (64 << 10)                   /* of a program with an answer */
 #define HEARD_MAX (1 << 20)                     /* of a program whose warnings count */
 #define WORDS_MAX 400                           /* characters of a last line */
-#define WORDS_KEPT 2048                         /* bytes of output behind the message */
+#define WORDS_KEPT 2048                         /* bytes of output after the message */
 #define COMMAND_MAX 60                          /* characters of an argument vector */
 #define PATIENCE_MARGIN_USEC (2 * USEC_PER_SEC)
 
@@ -255,7 +255,7 @@ int job_start(Apply *a, const Action *first, Files *files, int (*function)(Work 
         j->work.pruning = TAKE_PTR(a->pruning);
         (void)work_at(&j->work, "starting to write it");
         int r = job_begin(j, a);
-        if (r < 0 && j->root)           /* late is better than never */
+        if (r < 0 && j->root)           /* better late than never */
                 r = function(&j->work);
         if (r < 0)
                 job_free(j);

@@ -46,7 +46,7 @@ bool work_at(Work *w, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
 _nonnull(1) void work_draft(Work *w, json_t *found, Cause cause, char *also);
 /* Waits; false: cancelled, return at once. */
 _must_check_ _nonnull_ bool work_pause(Work *w, uint64_t usec);
-/* work_at(), and a log message every 10 s of a task. */
+/* work_at(), and a log message every 10 s per task. */
 void work_progress(Work *w, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
 /* A new string vector. */
 char **command(const char *word, ...) __attribute__((sentinel, warn_unused_result));

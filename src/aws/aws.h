@@ -23,11 +23,11 @@ DEFINE_CLEANUP(Imds *, imds_free)
  * failure in the diagnostic. The caller frees *ret, NUL-terminated; ret_size may be NULL. */
 _must_check_ _nonnull(1, 2, 3, 5) int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size,
                                                Diag *diag);
-/* The same, with a budget for this question alone: neither counts for the other. */
+/* The same, with a budget for this question alone: each counts separately. */
 _must_check_ _nonnull(1, 3, 4, 5) int imds_get_within(Imds *i, uint64_t budget_usec, const char *path,
                                                       char **ret, Diag *diag);
 unsigned imds_requests(const Imds *i);          /* with retries */
-/* The answers so far without credentials: path → base64, null for 404. An Imds does not repeat questions
+/* The answers so far, minus credentials: path → base64, null for 404. An Imds does not repeat questions
  * that it recalls. imds_recall() takes a reference, imds_answers() lends one (NULL: no answer yet). */
 _nonnull(1) void imds_recall(Imds *i, json_t *answers);
 json_t *imds_answers(const Imds *i);
@@ -47,7 +47,7 @@ typedef enum PoolState {
         POOL_NONE,      /* no warm pool has the instance, or no Auto Scaling group: the node joins */
         POOL_PREPARES,  /* a warm pool prepares it: it stops, and joins in the boot after that */
         POOL_RESUMES,   /* the same, but no boot follows: it goes on running, or hibernates */
-        POOL_UNKNOWN,   /* no answer, or another word */
+        POOL_UNKNOWN,   /* none, or an unknown word */
 } PoolState;
 #define IMDS_POOL_STATE "meta-data/autoscaling/target-lifecycle-state"
 /* Within 3 s. *ret: the state, or why it is unknown; NULL: there is none. The caller frees it. The answer
@@ -64,7 +64,7 @@ typedef struct Partition {
         /* Region prefixes with FIPS endpoints: "us-|ca-"; "usual": all, under usual names; "": none. */
         char fips[_AWS_SERVICE_MAX][8];
 } Partition;
-/* For an unknown region that of "aws". */
+/* Unknown region: that of "aws". */
 _nonnull_ const Partition *partition_find(const char *region);
 /* Is that certain? An unknown region may be of a partition that the table lacks. */
 _nonnull_ bool region_tells_partition(const char *region);
@@ -74,7 +74,7 @@ void credentials_done(Credentials *c);          /* erases the secrets */
 /* The first source in the order of the AWS CLI. 1. AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY and
  * AWS_SESSION_TOKEN. 2. The role AWS_ROLE_ARN by AWS_WEB_IDENTITY_TOKEN_FILE, from STS in that region. 3. The
  * endpoint of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI. 4. The instance role by IMDS. A failed
- * source in the environment is final. Files of the CLI do not count. No request begins after the deadline
+ * source in the environment is final. CLI files are ignored. No request begins after the deadline
  * (now_usec()). */
 _must_check_ _nonnull_ int credentials_get(Imds *imds, const char *region, uint64_t deadline_usec,
                                            Credentials *ret, Diag *diag);
@@ -109,8 +109,8 @@ _must_check_ _nonnull_ int token_make(const TokenRequest *request, char **ret, i
 /* How urgent the name is. */
 typedef struct NameWish {
         bool again;                     /* a name is there: a request or two, within 3 s */
-        /* Called once, after 5 s without an answer of EC2 (more: the question goes on) or at the end; why:
-         * the last failure. True: the caller has a name. Never after an answer without a name. NULL: no other
+        /* Called once, after 5 s without an EC2 answer (more: the question goes on) or at the end; why: the
+         * last failure. True: the caller has a name. Never after an answer without a name. NULL: no other
          * way. */
         bool (*settle)(void *user, const char *why, bool more);
         void *user;

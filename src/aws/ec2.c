@@ -44,7 +44,7 @@ const RetryPolicy ec2_retry_policy = {
         .throttled_cap_usec = 60 * USEC_PER_SEC,
         .patience_usec = 5 * USEC_PER_SEC,
 };
-/* kubelet waits for it: a second request only if the first did not reach EC2 or failed by the clock. */
+/* kubelet waits for it: a second request only if the first did not reach EC2 or the clock was wrong. */
 const RetryPolicy ec2_again_policy = {
         .attempts = 2,
         .brief = true,
@@ -135,7 +135,7 @@ static int accept_name(const Query *q, const Text *body) {
 
 int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag) {
         _free_ char *fields = xasprintf("&InstanceId.1=%s", instance_id);
-        const char *other = aws_region();       /* as the SDK of nodeadm */
+        const char *other = aws_region();       /* like the nodeadm SDK */
         Query q = {
                 .region = other ?: ec2->region,
                 .domain = other ? NULL : ec2->domain,

@@ -88,9 +88,9 @@ static int look_for_stop(_unused_ void *user, _unused_ curl_off_t to_get, _unuse
         return stop_signal() != 0;
 }
 
-/* libcurl reads HTTPS_PROXY in both spellings, but only http_proxy in small letters, since a caller can set
- * the other for a CGI program (https://curl.se/docs/manpage.html#HTTPPROXY). Local hosts bypass a proxy, as
- * in the AWS SDK for Go (https://pkg.go.dev/net/http#ProxyFromEnvironment). */
+/* libcurl reads HTTPS_PROXY in both spellings, but only lowercase http_proxy, since a caller can set the
+ * other for a CGI program (https://curl.se/docs/manpage.html#HTTPPROXY). Local hosts bypass a proxy, as in
+ * the AWS SDK for Go (https://pkg.go.dev/net/http#ProxyFromEnvironment). */
 static void set_options(const Url *url, const char *form, uint64_t limit_usec, char *error,
                         HttpsReply *reply) {
         _free_ char *address = xasprintf("%s://%s%s", url->https ? "https" : "http", url->authority,
@@ -116,7 +116,7 @@ static void set_options(const Url *url, const char *form, uint64_t limit_usec, c
                 SET(CAINFO, bundle);
                 SET(CAPATH, NULL);        /* no others, as in the AWS SDKs */
         }
-        /* NULL: resets the previous request to the environment */
+        /* NULL: resets the option to the environment */
         SET(NOPROXY, curl_is_local(url->host) ? "*" : NULL);
         SET(PROXY, url->https || getenv("http_proxy") ? NULL : environment_value("HTTP_PROXY"));
 }
@@ -142,7 +142,7 @@ static char *describe_failure(CURLcode code, const char *error) {
                                  curl.strerror(code));
         const char *text = *error ? error : curl.strerror(code);
         sigv4_date(time(NULL), today);
-        /* before NTP, certificates may lie in the future */
+        /* before NTP, certificates may not be valid yet */
         if (code == CURLE_PEER_FAILED_VERIFICATION)
                 return xasprintf("%s (is the clock here right? It says %.8s)", text, today);
         return xstrdup(text);
@@ -154,7 +154,7 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         struct curl_slist *list = make_list(headers, n_headers);
         HttpsReply reply = {};
 
-        /* A kept connection would lead back to an ill server behind a balancer. */
+        /* A kept connection may reach the same bad server behind a balancer. */
         static bool ill;
         set_options(url, form, limit_usec, error, &reply);
         SET(FRESH_CONNECT, (long)ill);
@@ -171,7 +171,7 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         if (code != CURLE_OK) {
                 text_done(&reply.body);
                 *ret_why = describe_failure(code, error);
-                /* a proxy finds no way to the host; for 403 and 407 it does not look */
+                /* a proxy finds no way to the host; for 403 and 407 it does not try */
                 bool no_way = proxy_status >= 502 && proxy_status <= 504,
                      no_host = code == CURLE_COULDNT_RESOLVE_HOST || no_way;
                 return no_host ? -EADDRNOTAVAIL : code == CURLE_SSL_CACERT_BADFILE ? -EKEYREJECTED : -EIO;

@@ -227,7 +227,7 @@ static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *
                         return 1;
                 }
                 note_failure(why, describe_status(answer.status));
-                close_fd(&i->fd);       /* such a server may stay on this connection */
+                close_fd(&i->fd);       /* reusing it may reach the same bad server */
                 if (answer.status != 401)
                         return answer.status == 403 && i->takes_refusal ? -EACCES : 0;
                 forget_secret(TAKE_PTR(i->token));

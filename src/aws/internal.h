@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Shared by the clients of this folder: HTTP, questions to EC2 and STS, signatures, refusals. */
+/* Shared by the clients of this folder: HTTP, queries to EC2 and STS, signatures, refusals. */
 #include "aws/aws.h"
 #include "base/time.h"
 #include "base/str.h"
 
-#define HTTP_MAX_BODY (4u << 20)        /* user data has 16 KiB at most, EC2 answers some KiB */
+#define HTTP_MAX_BODY (4u << 20)        /* user data has 16 KiB at most, EC2 sends a few KiB */
 #define HTTP_MAX_HEAD (64u << 10)
 #define RETRY_AFTER_MAX (60 * USEC_PER_SEC)
 
@@ -30,7 +30,7 @@ typedef struct HttpResponse {
         unsigned status;
         bool keep_alive, chunked, has_length;
         uint64_t left;                  /* bytes to come of the body or chunk */
-        size_t head;                    /* bytes of lines behind the last body bytes */
+        size_t head;                    /* bytes of lines after the last body bytes */
         Text line, body;
 } HttpResponse;
 /* 1: complete, 0: more must come; -EBADMSG: not HTTP, or too long, -EFBIG: above HTTP_MAX_BODY. */
@@ -57,7 +57,7 @@ typedef struct HttpsReply {
 _must_check_ _nonnull_ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers,
                                       const char *form, uint64_t limit_usec, HttpsReply *ret, char **ret_why);
 
-/* ---- questions to a Query API ---- */
+/* ---- requests to a Query API ---- */
 /* A service that takes a form and answers in XML. */
 typedef struct QueryService {
         AwsService service;
@@ -66,10 +66,10 @@ typedef struct QueryService {
         const char *id;                 /* "ec2", in host names and signatures */
         const char *version;
         const char *url_variable;
-        const char *variable_place;     /* behind it in messages, or "" */
+        const char *variable_place;     /* after it in messages, or "" */
         const char *region_setting;     /* "AWS_REGION" */
         const char *code_path, *request_id_path;        /* in XML errors */
-        const char *if_stopped;         /* behind "stopped by SIGTERM while asking …" */
+        const char *if_stopped;         /* after "stopped by SIGTERM while asking …" */
         const char *other_bundle;       /* a variable beside AWS_CA_BUNDLE, or NULL */
         Cause cause, endpoint_cause;    /* of failures; of an invalid region or endpoint */
         /* nodeadm (AWS SDK for Go) refuses a setting that is neither true nor false; to the AWS CLI it is
@@ -90,7 +90,7 @@ typedef struct QueryEndpoint {
 _must_check_ _nonnull(1, 2, 4, 5) int query_endpoint(const QueryService *service, const char *region,
                                                      const char *domain, QueryEndpoint *ret, Diag *diag);
 void query_endpoint_done(QueryEndpoint *e);
-/* A sentence with a blank behind it for a host that does not exist: the settings that made it. */
+/* A sentence and a trailing blank for a host that does not exist: the settings that made it. */
 _malloc_ _nonnull_ char *query_endpoint_advice(const QueryService *service, const QueryEndpoint *e,
                                                const char *region);
 /* AWS_USE_FIPS_ENDPOINT is set, but the region is not known to have that endpoint. */
@@ -120,7 +120,7 @@ struct Query {
         const QueryService *service;
         const char *region, *domain;    /* for query_endpoint() */
         const char *action;
-        const char *fields;             /* encoded, each behind '&': "&InstanceId.1=i-…" */
+        const char *fields;             /* encoded, each after '&': "&InstanceId.1=i-…" */
         /* sign the request; renewed once if expired. NULL: unsigned, the form has the identity */
         Credentials *credentials;
         Imds *imds;                     /* their source */
@@ -155,7 +155,7 @@ typedef struct SignedRequest {
 } SignedRequest;
 /* The value of the Authorization header. */
 _malloc_ _nonnull_ char *sigv4_authorization(const SignedRequest *request, const Credentials *credentials);
-/* The query of a presigned URL, in the order of the AWS CLI. No own name may be the prefix of another. */
+/* The query of a presigned URL, in the order of the AWS CLI. No query name may be a prefix of another. */
 _malloc_ _nonnull_ char *sigv4_presigned_query(const SignedRequest *request, const Credentials *credentials,
                                                unsigned expires);
 /* In hexadecimal digits. */
@@ -189,7 +189,7 @@ static inline const char *environment_value(const char *name) {
 static inline const char *aws_region(void) {
         return environment_value("AWS_REGION") ?: environment_value("AWS_DEFAULT_REGION");
 }
-/* A file, by the path of a user. */
+/* A file at a user-given path. */
 _must_check_ _nonnull_ int environment_read(const char *path, size_t limit, char **ret);
 
 /* Safe in a header and a signature: no blanks, no control characters. */

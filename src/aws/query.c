@@ -74,7 +74,7 @@ static char *sign(const Asking *a, const char *const (*headers)[2], size_t n_hea
 }
 
 /* All nodes of an account share its rate of EC2 requests. Init and a process for each interface would ask in
- * parallel. They still do without a writable /run. */
+ * parallel. They still do if /run is read-only. */
 static int take_turn(const Query *q, uint64_t until_usec) {
         _cleanup_(diag_done) Diag unheard = {};
         return q->turns ? lock_take(q->turns, EC2_LOCK, until_usec, &unheard) : 0;
@@ -210,7 +210,7 @@ static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
                                                       reply->status),
                                  advise_interception(s, " and the VPC endpoint"));
         }
-        /* The service itself is final; an error of a proxy or load balancer may pass. */
+        /* A service error is final; an error of a proxy or load balancer may pass. */
         RefusalKind kind = refusal_kind(code);
         bool is_signed = a->query->credentials, expired = kind == REFUSAL_EXPIRED,
              temporary = kind == REFUSAL_TEMPORARY || kind == REFUSAL_THROTTLED || reply->status >= 500,
@@ -252,7 +252,7 @@ static QueryStep attempt_query(Asking *a, Diag *diag) {
         return step;
 }
 
-/* Settings of the AWS SDKs. A mistake in them must not end the boot; 0 and less mean no limit. The modes
+/* Settings of the AWS SDKs. A mistake in them must not end the boot; 0 or less means no limit. The modes
  * differ only between many requests of a process.
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html */
 static void apply_retry_settings(RetryPolicy *policy) {

@@ -22,7 +22,7 @@ static const struct { char code[28]; RefusalKind kind; } codes[] = {
         { "Unavailable",                REFUSAL_TEMPORARY    },
         { "ServiceUnavailable",         REFUSAL_TEMPORARY    },
         { "IDPCommunicationError",      REFUSAL_TEMPORARY    }, /* by STS */
-        /* a young instance is not known everywhere */
+        /* a new instance is not known everywhere */
         { "InvalidInstanceID.NotFound", REFUSAL_TEMPORARY    },
         { "AuthFailure",                REFUSAL_SIGNATURE    },
         { "SignatureDoesNotMatch",      REFUSAL_SIGNATURE    },

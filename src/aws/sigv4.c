@@ -44,7 +44,7 @@ void sigv4_signature(const SignedRequest *q, const char *secret, const char *can
         explicit_bzero(key, sizeof key);
 }
 
-/* Strips the value, and makes inner blanks one. */
+/* Strips the value, and collapses inner blanks. */
 static void add_header_value(Text *t, const char *value) {
         const char *word = value + strspn(value, " \t");
         for (const char *separator = ""; *word; separator = " ") {

@@ -14,7 +14,7 @@
 #define API_VERSION  "2011-06-15"
 #define BACKOFF_USEC (100 * USEC_PER_MSEC)
 #define BACKOFF_CAP  (2 * USEC_PER_SEC)
-/* In seconds, as the AWS CLI; STS itself accepts 15 minutes from the date of the signature. */
+/* Seconds, as in the AWS CLI; STS itself accepts 15 minutes from the date of the signature. */
 #define URL_EXPIRES  60u
 
 const QueryService sts_api = {
@@ -126,7 +126,7 @@ int sts_assume_role(Imds *imds, const char *region, const char *role_arn, uint64
         if (r < 0)
                 return r;
         add_field(&fields, "RoleArn", role_arn);
-        /* as the CLI: access entries and trust policies may name it */
+        /* like the CLI: access entries, trust policies may name it */
         add_field(&fields, "RoleSessionName", "EKSGetTokenAuth");
         return assume_role(&q, &fields, deadline_usec, diag);
 }

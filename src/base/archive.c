@@ -34,7 +34,7 @@ Archive *archive_new(int64_t mtime) {
         a->z = (z_stream){ .zalloc = take_memory, .zfree = give_memory };
         /* 15: window bits; 16: with a gzip header and trailer */
         int r = deflateInit2(&a->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-        assert(r == Z_OK);              /* memory and constants cannot fail */
+        assert(r == Z_OK);              /* allocators abort; args are valid */
         (void)r;
         return a;
 }

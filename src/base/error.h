@@ -9,7 +9,7 @@
 /* Exit statuses (nodestrap-codes(7), CAUSES) */
 typedef enum ExitCode {
         EXIT_DONE = 0, EXIT_INTERNAL = 1, EXIT_USAGE = 2,
-        EXIT_UNFINISHED = 3,            /* of status: the boot goes on */
+        EXIT_UNFINISHED = 3,            /* of status: still booting */
         EXIT_CHANGES = 2,               /* of --detailed-exitcode, where EXIT_USAGE is 1 */
         EXIT_NO_CONFIG = 10, EXIT_CONFIG_INVALID = 11, EXIT_SOURCE = 12,
         EXIT_FACTS = 20, EXIT_STORAGE = 30, EXIT_HUGEPAGES = 31, EXIT_NETWORK = 32, EXIT_ACCELERATOR = 33,
@@ -33,9 +33,9 @@ typedef enum ExitCode {
         X(BINDING, "EBINDING", CONFIG_INVALID)           /* for another account, region or cluster */ \
         X(DOWNGRADE, "EDOWNGRADE", CONFIG_INVALID)       /* older than the last one applied here */ \
         X(SOURCE, "ESOURCE", SOURCE)                     /* an unreadable source */ \
-        X(IMDS, "EIMDS", SOURCE)                         /* no usable answer of the metadata service */ \
+        X(IMDS, "EIMDS", SOURCE)                         /* no usable answer from the metadata API */ \
         X(CREDENTIALS, "ECREDENTIALS", FACTS)            /* no AWS credentials */ \
-        X(EC2, "EEC2", FACTS)                            /* no answer of EC2, or a refusal */ \
+        X(EC2, "EEC2", FACTS)                            /* EC2 did not answer or refused */ \
         X(STS, "ESTS", FACTS)                            /* the same of STS */ \
         X(FACTS, "EFACTS", FACTS)                        /* an unknown fact of this machine */ \
         X(DISKS, "EDISKS", STORAGE)                      /* fewer instance stores than needed */ \
@@ -45,7 +45,7 @@ typedef enum ExitCode {
         X(DISK_ERROR, "EDISKERROR", STORAGE)             /* a disk with read or write errors */ \
         X(ARRAY, "EARRAY", STORAGE)                      /* an array that cannot be made or started */ \
         X(FILESYSTEM, "EFILESYSTEM", STORAGE)            /* a file system that cannot be made */ \
-        X(MOUNT, "EMOUNT", STORAGE)                      /* a mount, a bind or its place */ \
+        X(MOUNT, "EMOUNT", STORAGE)                      /* a mount, bind or mount point */ \
         X(MOVE, "EMOVE", STORAGE)                        /* content that cannot be moved to the disks */ \
         X(STORAGE_TOOL, "ESTORAGETOOL", STORAGE)         /* mdadm, mkfs or cp is missing */ \
         X(SYSCTL, "ESYSCTL", FILE)                       /* a kernel setting that cannot be made */ \
@@ -61,12 +61,12 @@ typedef enum ExitCode {
         X(NUMA, "ENUMA", FACTS)                          /* a missing NUMA node */ \
         X(DRIVER, "EDRIVER", ACCELERATOR)                /* NVIDIA driver missing, or not on every GPU */ \
         X(DRIVER_SETTING, "EDRIVERSETTING", ACCELERATOR) /* loaded with other parameters */ \
-        X(VERSION, "EVERSION", ACCELERATOR)              /* versions that do not go together */ \
+        X(VERSION, "EVERSION", ACCELERATOR)              /* incompatible versions */ \
         X(FABRIC_MANAGER, "EFABRICMANAGER", ACCELERATOR) /* fabric manager does not start */ \
         X(FABRIC, "EFABRIC", ACCELERATOR)                /* a GPU outside of the NVLink fabric */ \
         X(NVML, "ENVML", ACCELERATOR)                    /* NVML missing, or with errors */ \
         X(NVIDIA_SMI, "ENVIDIASMI", ACCELERATOR)         /* fails, or does not see every GPU */ \
-        X(MIG, "EMIG", ACCELERATOR)                      /* a GPU that cannot be divided so */ \
+        X(MIG, "EMIG", ACCELERATOR)                      /* a MIG layout that cannot be set */ \
         X(MIG_REBOOT, "EMIGREBOOT", ACCELERATOR)         /* MIG mode needs another reboot */ \
         X(CDI, "ECDI", ACCELERATOR)                      /* no CDI specification */ \
         X(IMEX, "EIMEX", ACCELERATOR)                    /* IMEX does not become ready */ \
@@ -89,7 +89,7 @@ typedef enum ExitCode {
         X(API_CERT, "EAPICERT", NOT_JOINED)              /* an invalid certificate */ \
         X(CLOCK, "ECLOCK", NOT_JOINED)                   /* the clock here is wrong */ \
         X(API_SILENT, "EAPISILENT", NOT_JOINED)          /* a request without an answer */ \
-        X(API_ERROR, "EAPIERROR", NOT_JOINED)            /* an error as the answer, or a broken one */ \
+        X(API_ERROR, "EAPIERROR", NOT_JOINED)            /* an error response, or a malformed one */ \
         X(NOT_MAPPED, "ENOTMAPPED", NOT_JOINED)          /* 401: the cluster does not know the role */ \
         X(FORBIDDEN, "EFORBIDDEN", NOT_JOINED)           /* 403: the role has no permissions */ \
         X(NOT_REGISTERED, "ENOTREGISTERED", NOT_JOINED)  /* kubelet has not made the Node */ \
@@ -102,8 +102,8 @@ typedef enum ExitCode {
 #define PASSING_CAUSES(X) \
         X(IMDS, SILENT) X(EC2, SILENT) X(FACTS, SILENT) X(STALLED, ALWAYS) X(VOLUME, ALWAYS) \
         X(DISK_ERROR, ALWAYS)
-/* Causes for failurePolicy reboot and poweroff: hardware that another start or instance may have in order.
- * STEP: only of a failed step. Not EFA: a launch template with too few devices has that cause, too. */
+/* Causes for failurePolicy reboot and poweroff: hardware that another boot or instance may fix. STEP: only of
+ * a failed step. Not EFA: a launch template with too few devices has that cause, too. */
 #define HARDWARE_CAUSES(X) \
         X(DISK_ERROR, ALWAYS) X(GPU_MISSING, STEP) X(NVSWITCH, STEP) X(DRIVER, STEP) \
         X(FABRIC_MANAGER, STEP) X(FABRIC, STEP) X(NVML, STEP) X(NVIDIA_SMI, STEP) X(HEALTH, STEP) \
@@ -123,7 +123,7 @@ typedef struct Position { const char *source; unsigned part, line, column; } Pos
 
 typedef struct Diagnostic {
         bool warning;
-        Cause cause;            /* of an error, or of its certain result for a warning, or CAUSE_NONE */
+        Cause cause;            /* of an error, or of the error a warning foretells, or CAUSE_NONE */
         char *code;             /* of a warning: "unknown-field" */
         char *where;            /* "user-data, part 2, line 14", of syntax with ", column 7"; or NULL */
         char *path;             /* "spec.cluster.cidr", or NULL */
@@ -149,7 +149,7 @@ int diag_error_in(Diag *d, int r, Cause cause, const char *source, const char *f
 void diag_warn(Diag *d, const char *code, const char *format, ...) _nonnull(1, 2, 3) _printf_(3, 4);
 void diag_warn_at(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...)
         _nonnull(1, 2, 5) _printf_(5, 6);
-/* The last warning is a certain failure of the boot with this cause: diag_judge() makes it an error. */
+/* The last warning means certain boot failure with this cause: diag_judge() makes it an error. */
 void diag_foretell(Diag *d, Cause cause) _nonnull(1);
 /* -EINVAL if it made an error, else 0. */
 _must_check_ int diag_judge(Diag *d) _nonnull(1);
@@ -157,15 +157,15 @@ _must_check_ int diag_judge(Diag *d) _nonnull(1);
 _nonnull_ char *position_format(const Position *at, bool column);
 /* Adds the place of an item without one. */
 void diagnostic_locate(Diagnostic *i, const Position *at) _nonnull(1, 2);
-/* Adds a replacement to the last item, once: a question behind its sentence, and a member for machines. */
+/* Adds a replacement to the last item, once: a question after its sentence, and a member for machines. */
 void diag_suggest(Diag *d, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
-/* The same as an advice: what the user wrote was meant. */
+/* The same as advice: what the user wrote was meant. */
 void diag_instead(Diag *d, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
 /* diag_suggest() for before and a name (nearest_name()), unless name is NULL. */
 void diag_suggest_name(Diag *d, const char *before, const char *name) _nonnull(1, 2);
 /* Sorts by source and line; stable. */
 _nonnull_ void diag_sort(Diag *d);
-/* Appends from to to and empties it. */
+/* Moves all items of from into to. */
 void diag_move(Diag *to, Diag *from);
 
 /* The root cause, or NULL. */

@@ -52,7 +52,7 @@ static char *line_cut(const char *text, size_t size) {
         return n == 0 && size > 0 ? xasprintf("(one word of %zu bytes)", size) : xmemdup(text, n);
 }
 
-/* One printable line of UTF-8: a terminal, the console and JSON must all bear it. */
+/* One printable line of UTF-8: a terminal, the console and JSON must all take it. */
 static char *line_clean(const char *text, size_t size) {
         char *line = line_cut(text, size);
         for (char *p = line; *p; p++)
@@ -100,7 +100,7 @@ char *log_error(const char *line) {
         size_t n = 0;
         while (begin[n] && begin[n] != '"')
                 n += begin[n] == '\\' && begin[n + 1] ? 2 : 1;
-        /* an escape of Go that JSON does not know stays as it is */
+        /* a Go escape unknown to JSON stays as is */
         _free_ char *quoted = xasprintf("\"%.*s\"", (int)n, begin);
         json_t *text = json_loads(quoted, JSON_DECODE_ANY, NULL);
         char *error = text ? line_clean(json_string_value(text), json_string_length(text))

@@ -15,5 +15,5 @@ _malloc_ _nonnull_ char *log_error(const char *line);
 /* Adds ` and says "…"` with log_error() of the newest line that has both words; false: no such line. */
 _nonnull_ bool journal_quote(Text *to, const char *unit, uint64_t since_usec, const char *word,
                              const char *other);
-/* The same for the end of kubelet (kubernetes:staging/src/k8s.io/component-base/cli/run.go). */
+/* The same for a kubelet exit (kubernetes:staging/src/k8s.io/component-base/cli/run.go). */
 _nonnull_ bool journal_quote_kubelet(Text *to, const char *unit, uint64_t since_usec);

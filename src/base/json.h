@@ -13,13 +13,13 @@ _nonnull(1, 2) void json_set_text(json_t *object, const char *key, const char *t
 _nonnull(1, 2) void json_set_list(json_t *object, const char *key, char *const *texts);
 /* A new reference; [] for NULL. */
 json_t *json_list(char *const *texts);
-/* The output of Go MarshalIndent with so many blanks a level (0: of Marshal), without a newline at the end.
+/* The output of Go MarshalIndent with indent blanks a level (0: of Marshal), without a newline at the end.
  * sorted: keys as in a Go map, by bytes; else as in a struct, by insertion. */
 _malloc_ char *json_text(const json_t *json, unsigned indent, bool sorted);
-/* The shortest digits of a finite value: "1250", "0.1"; with exponents like JSON of Go: "1e-7", "1e+21". */
+/* The shortest digits of a finite value: "1250", "0.1"; with exponents as in Go JSON: "1e-7", "1e+21". */
 _malloc_ char *real_text(double value, bool exponents);
 typedef struct JsonMember { const char *key; size_t size; json_t *value; } JsonMember;
 /* The members of an object, and an empty one as the end. The caller frees the array only. */
 _malloc_ JsonMember *json_members(const json_t *object, bool sorted);
-/* Sets the value at a path like "authentication/webhook/enabled", and missing objects. Takes value. */
+/* Sets the value at a path like "authentication/webhook/enabled"; adds missing ones. Takes value. */
 _nonnull_ void json_put(json_t *object, const char *path, json_t *value);

@@ -33,7 +33,7 @@ int library_load(const char *name, const char *functions, const char *package, v
 }
 
 void library_settle_libcrypto(void) {
-        /* openssl.cnf is for the libcrypto of the machine, and may name providers that only that can load */
+        /* openssl.cnf is for the libcrypto of the machine, and may name providers that only it can load */
         (void)!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS | OPENSSL_INIT_NO_ATEXIT |
                                            (PORTABLE ? OPENSSL_INIT_NO_LOAD_CONFIG : 0),
                                    NULL);

@@ -36,7 +36,7 @@ static void add(Edits *e, char mark, const Line *lines, size_t n) {
                 e->items[e->n++] = (Edit){ mark, lines[i] };
 }
 
-/* length[i][j]: of the longest common subsequence behind a[i] and b[j]. */
+/* length[i][j]: of the longest common subsequence from a[i] and b[j]. */
 static void compare(Edits *e, const Line *a, size_t n, const Line *b, size_t m) {
         size_t width = m + 1, i = 0, j = 0;
         if (n > 0 && m > 0 && n + 1 <= TABLE_MAX / width) {
@@ -114,7 +114,7 @@ void lines_diff(Text *to, const char *old, size_t old_size, const char *new, siz
                 size_t last = i;
                 if (e.items[i].mark == ' ')
                         continue;
-                /* extends the hunk to near changes */
+                /* grows the hunk to nearby changes */
                 for (size_t end = i; end < e.n && end - last <= APART; end++)
                         if (e.items[end].mark != ' ')
                                 last = end;

@@ -20,7 +20,7 @@
 #define _malloc_        __attribute__((malloc, returns_nonnull, warn_unused_result))
 
 /* 1 in the static program for laptops (make portable). It asks no daemon and no service, and loads no
- * library. The compiler removes what PORTABLE rules out, and then the linker what only that needs. */
+ * library. The compiler drops code that PORTABLE rules out, and the linker drops its dependencies. */
 #ifndef PORTABLE
 #define PORTABLE 0
 #endif
@@ -61,7 +61,7 @@
                         function(*p);                                                          \
         }
 
-/* Of a name in a table: without a pointer, which each start would relocate. */
+/* Of a name in a table: an array, as each start would relocate a pointer. */
 #define NAME_SIZE 24
 /* STRING_TABLE(foo, Foo, "one", "two") makes foo_to_string() (NULL: no such value) and foo_from_string()
  * (-EINVAL: no such name); the order is that of the enum. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Paths that several files of src/ use, without those of the kernel in /proc and /sys. */
+/* Paths that several files of src/ use, except kernel paths in /proc and /sys. */
 
 /* ---- nodestrap ---- */
 #define RUN_DIR             "/run/nodestrap"
 #define RUN_LOCK            RUN_DIR "/lock"         /* of init, but for */
-#define DEVICES_LOCK        RUN_DIR "/devices.lock" /* one of devices, from take-turn on this */
+#define DEVICES_LOCK        RUN_DIR "/devices.lock" /* one of devices: this, from take-turn */
 #define BOOTSTRAPPER_LINK   "/run/eks-bootstrapper" /* → nodestrap or nodeadm: the owner of this boot */
 /* containerd waits for it (units/containerd.service.d); a line for each mount */
 #define EC2_LOCK            RUN_DIR "/ec2.lock"     /* of each request to EC2 */
@@ -19,8 +19,7 @@
 #define CDI_TURN            RUN_DIR "/cdi-may-refresh"          /* units/nvidia-cdi-refresh.service.d */
 /* units/kubelet.service.d, behind KUBELET_ENVIRONMENT */
 #define TAINT_FILE          RUN_DIR "/kubelet-environment"
-/* "reboot 0 60" for units/nodestrap-power.service: in 0 s, after the report to the cluster, at most in 60
- * s */
+/* "reboot 0 60" for units/nodestrap-power.service: in 0 s, after the report to the cluster, within 60 s */
 #define POWER_FILE          RUN_DIR "/power"
 #define PRE_PULL_UNIT       "nodestrap-pre-pull.service"
 #define PRE_PULL_CONFIG     "/etc/nodestrap/pre-pull.json"
@@ -68,7 +67,7 @@
 /* ---- NVIDIA ---- */
 #define NVIDIA_RUNTIME      "/usr/bin/nvidia-container-runtime"
 #define GPU_DIRECT_OPTION   "GrdmaPciTopoCheckOverride"         /* since driver 570.86.15 */
-/* the last file wins over those of AMIs */
+/* sorts last, to win over files of AMIs */
 #define NVIDIA_OPTIONS      "/etc/modprobe.d/zz-nodestrap-nvidia.conf"
 #define NVLSM_PROGRAM       "/opt/nvidia/nvlsm/sbin/nvlsm"
 #define NVLSM_CONFIG        "/usr/share/nvidia/nvlsm/nvlsm.conf"        /* of the fabric manager unit */

@@ -117,7 +117,7 @@ static void filter_calls(bool executes) {
         (void)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
 }
 
-/* Capabilities outside the bounding set do not return by execve(2); nor with no_new_privs. */
+/* execve(2) restores no capabilities outside the bounding set; nor any with no_new_privs. */
 void power_drop(uint64_t keep, bool executes) {
         uint64_t left = permitted() & keep;
         for (unsigned long c = 0; c < 64; c++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* A command gives up powers that it does not need before it reads foreign input. Root still owns /etc
- * afterwards, but has no modules, mounts, raw devices or memory of other processes. For all users the calls
- * go that grant new powers (user namespaces) or are the most exploited. */
+ * afterwards, but has no modules, mounts, raw devices or memory of other processes. All users lose the calls
+ * that grant new powers (user namespaces) or are exploited most. */
 #include "base/macro.h"
 
 /* Bits as in capabilities(7). */

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #define PROGRESS_MODE 0640              /* as status.json: for readers of the journal */
-#define PROGRESS_MAX  (64 << 10)        /* runs by hand may be many */
+#define PROGRESS_MAX  (64 << 10)        /* users may run init often */
 
 void progress_add(Text *t, uint64_t usec, const char *word, const char *what) {
         text_add(t, "%llu\t%d\t%s\t", (unsigned long long)usec, (int)getpid(), word);

@@ -12,5 +12,5 @@
 _nonnull_ void progress_add(Text *t, uint64_t usec, const char *word, const char *what);
 /* Writes text and empties it. *fd: -1 at first; the caller closes it. */
 _nonnull_ void progress_write(const Root *root, int *fd, Text *t);
-/* Writes one line, of now. */
+/* Adds a line stamped now. */
 _nonnull_ void progress_note(const Root *root, const char *word, const char *what);

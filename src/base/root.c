@@ -28,7 +28,7 @@ int root_new(const char *path, Root **ret) {
         *root = (Root){ .fd = TAKE_FD(fd),
                         .path = xstrdup(path),
                         .host = here.st_dev == host.st_dev && here.st_ino == host.st_ino };
-        /* Fails here, for one error. A seccomp filter that does not know the call answers EPERM. */
+        /* Fails here, and only once. A seccomp filter that does not know the call answers EPERM. */
         _cleanup_(close_fd) int probe = root_open(root, ".", O_PATH);
         if (probe >= 0)
                 *ret = TAKE_PTR(root);
@@ -58,7 +58,7 @@ char *root_absolute(const Root *r, const char *path) {
         return here ? xasprintf("%s/%s", streq(here, "/") ? "" : here, path) : NULL;
 }
 
-/* The owner of such a directory could redirect each write and remove of root by a link. */
+/* The owner of such a directory could redirect root writes and removals with a link. */
 int root_check_run(const Root *r, struct stat *ret) {
         _cleanup_(close_fd) int fd = root_open(r, RUN_DIR, O_PATH | O_NOFOLLOW);
         return fd < 0 || fstat(fd, ret) < 0 || root_owner(r) != 0 ||
@@ -84,7 +84,7 @@ int root_open(const Root *r, const char *path, int flags) {
                 .resolve = RESOLVE_IN_ROOT,
         };
         long fd = -1;
-        /* A mount or rename anywhere may fail paths that climb (links of /sys): openat2(2). */
+        /* A mount or rename anywhere can break paths with ".." (links of /sys): openat2(2). */
         for (unsigned n = 0; fd < 0 && n < 100000 && (n == 0 || errno == EAGAIN); n++)
                 fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how);
         return fd < 0 ? -errno : (int)fd;

@@ -40,12 +40,12 @@ _must_check_ _nonnull_ static inline char **root_names(const Root *r, const char
 _must_check_ _nonnull_ int root_read_link(const Root *r, const char *path, char **ret);
 /* Its last component: "efa" for …/driver. */
 _must_check_ _nonnull_ int root_link_name(const Root *r, const char *path, char **ret);
-/* "/a/b is a link to /c, which does not exist", for the first dead link in a path, or NULL; new. */
+/* A new "/a/b is a link to /c, which does not exist" for the first dead link in a path, or NULL. */
 _must_check_ _nonnull_ char *root_dead_link(const Root *r, const char *path);
 _must_check_ _nonnull_ int root_exists(const Root *r, const char *path);        /* 1, 0 or an error */
 /* 1: a regular file with an x bit */
 _must_check_ _nonnull_ int root_executable(const Root *r, const char *path);
-/* The paths of a program by the PATH of systemd, in order (an absolute name: itself); new. */
+/* A new list of the paths of a program, in systemd PATH order (absolute name: itself). */
 _must_check_ _nonnull_ char **program_paths(const char *name);
 /* 1: one of the candidates is executable */
 _must_check_ _nonnull_ int root_program(const Root *r, const char *name);
@@ -99,6 +99,6 @@ _must_check_ _nonnull_ int root_replace_volatile(const Root *r, const char *path
                                                  size_t size, mode_t mode);
 
 /* Could only root make the file at this path? 1: the file and all directories above belong to root (below
- * another root: to its owner), and none is a link. Others can write only to a sticky one. 0: *ret_why, which
+ * another root: to its owner), and none is a link. Others can write only to sticky ones. 0: *ret_why, which
  * the caller frees: "/etc/nodestrap is writable by users other than root". Or a negative errno. */
 _must_check_ _nonnull_ int path_is_guarded(const Root *root, const char *path, char **ret_why);

@@ -21,7 +21,7 @@ _must_check_ _nonnull_ int child_run(char *const *argv, uint64_t timeout_usec, s
 /* The same until an instant (CLOCK_MONOTONIC), with this stdin. */
 _must_check_ _nonnull_ int child_run_fed(char *const *argv, int in, uint64_t deadline_usec, size_t limit,
                                          ChildResult *ret);
-/* The same without it, or until cancel_fd (-1: none) is readable: timed_out. */
+/* Same without stdin, or until cancel_fd (-1: none) is readable: timed_out. */
 _must_check_ _nonnull_ int child_run_until(char *const *argv, uint64_t deadline_usec, int cancel_fd,
                                            size_t limit, ChildResult *ret);
 /* The same with stderr in the output. */

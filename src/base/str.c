@@ -75,7 +75,7 @@ size_t strv_length(char *const *v) {
 }
 
 void strv_push_at(char ***v, size_t n, char *s) {
-        /* Doubles at each power of two: linear growth. */
+        /* Doubles at powers of two: O(n) for n items. */
         if ((n & (n + 1)) == 0)
                 *v = xrealloc(*v, 2 * n + 2, sizeof(char *));
         (*v)[n] = s;

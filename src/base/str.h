@@ -16,7 +16,7 @@ _malloc_ char *xvasprintf(const char *format, va_list ap) _printf_(1, 0);
         ({ void *_all[] = { __VA_ARGS__ };                                                     \
            for (size_t _i = 0; _i < ARRAY_SIZE(_all); _i++)                                    \
                    free(_all[_i]); })
-/* A pointer to a new last item; NULL is the empty array. The room doubles, so growth stays linear. */
+/* A pointer to a new last item; NULL is the empty array. The room doubles, so n appends cost O(n). */
 #define APPEND(items, n)                                                                       \
         ({ if (((n) & ((n) + 1)) == 0)                                                         \
                    (items) = xrealloc((items), 2 * (n) + 1, sizeof(__typeof__(*(items))));      \
@@ -47,7 +47,7 @@ void text_add(Text *t, const char *format, ...) _printf_(2, 3);
 /* The same, and returns the whole text. */
 const char *text_say(Text *t, const char *format, ...) _printf_(2, 3);
 void text_add_bytes(Text *t, const void *data, size_t size);
-/* Lines of at most columns (longer words stay whole): the first behind lead, the others indented. */
+/* Lines of at most columns (longer words stay whole): the first after lead, the others indented. */
 _nonnull_ void text_fold(Text *t, const char *lead, size_t indent, const char *text, size_t columns);
 #define TEXT_WIDTH 100
 #define text_add_folded(t, lead, indent, text) text_fold(t, lead, indent, text, TEXT_WIDTH)
@@ -55,7 +55,7 @@ char *text_take(Text *t);                                       /* the caller fr
 void text_done(Text *t);
 
 _malloc_ char *str_strip(const char *s);                        /* a copy */
-/* A copy of *at up to the first of these characters; moves *at behind all that follow. */
+/* A copy of *at up to the first of these characters; moves *at past any that follow. */
 _malloc_ char *str_cut(const char **at, const char *ends);
 _malloc_ char *str_lower(const char *s);                        /* ASCII only */
 /* Decimal digits only; -EINVAL or -ERANGE. */
@@ -99,7 +99,7 @@ void utf8_add(Text *to, unsigned long c);               /* at most 0x10ffff */
 _nonnull_ bool utf8_is_for_systemd(const char *s);
 /* Adds foreign text (a user key, a file name) to a message. Control characters and invalid UTF-8 become \x1b,
  * so that it cannot garble a terminal or forge a log line. A backslash escapes quote (0: none) and
- * backslashes; … replaces the text behind limit characters. */
+ * backslashes; … replaces the text after limit characters. */
 _nonnull_ void text_add_shown(Text *to, const char *s, size_t size, size_t limit, char quote);
 /* false for a NUL. */
 static inline bool is_char_of(char c, const char *set) {
@@ -127,7 +127,7 @@ _nonnull_ int version_compare(const char *a, const char *b);
 /* Kubernetes quantities ("90m", "1Gi", "1.5e3") in thousandths of a CPU, byte or pod: as fine as kubelet
  * counts CPUs, up to nine petabytes. Syntax:
  * kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity. */
-/* Rounds away from zero, and up to INT64_MAX, as kubelet does; -EINVAL: not a quantity. */
+/* Rounds away from zero, caps at INT64_MAX, as kubelet does; -EINVAL: not a quantity. */
 _must_check_ _nonnull_ int quantity_parse(const char *text, int64_t *ret_thousandths);
 /* The canonical form: "191570m", "128k"; binary: with Ki, Mi … for a multiple of 1024. Not negative. */
 _malloc_ char *quantity_text(int64_t thousandths, bool binary);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Names of kernel settings (sysctl.d(5)). A first dot separates, and a slash is a dot
- * ("net.ipv4.conf.eth0/5.forwarding"); behind a first slash the reverse
+/* Names of kernel settings (sysctl.d(5)). If a dot comes first, a slash is a dot
+ * ("net.ipv4.conf.eth0/5.forwarding"); if a slash comes first, the reverse
  * ("net/ipv4/conf/eth0.5/forwarding"). */
 #include "base/macro.h"
 
 #define SYSCTL_DIR "/proc/sys/"
 
-/* Does any such name stay below SYSCTL_DIR? */
+/* Does this name stay below SYSCTL_DIR? */
 _nonnull_ bool sysctl_name_is_valid(const char *name);
 /* "vm.max_map_count" → "/proc/sys/vm/max_map_count" */
 _malloc_ char *sysctl_path(const char *name);

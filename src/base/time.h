@@ -41,6 +41,5 @@ void stop_catch(void);
 int stop_signal(void);
 /* "SIGTERM" */
 const char *stop_name(int signal);
-/* Sleeps until fd is readable (1), an instant or another signal (0); -EINTR: a request to stop, or
- * earlier. */
+/* Sleeps until fd is readable (1), an instant or another signal (0); -EINTR: asked to stop, now or before. */
 _must_check_ int stop_wait(int fd, uint64_t until_usec);

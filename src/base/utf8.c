@@ -3,7 +3,7 @@
 #include "base/str.h"
 
 size_t utf8_length(const char *s, size_t room) {
-        /* The range of the second byte excludes overlong forms, surrogates and too large characters. */
+        /* The range of the second byte excludes overlong forms, surrogates and values past U+10FFFF. */
         static const struct { unsigned char n, first, last, low, high; } forms[] = {
                 { .n = 1, .first = 0x00, .last = 0x7f },
                 { .n = 2, .first = 0xc2, .last = 0xdf, .low = 0x80, .high = 0xbf },

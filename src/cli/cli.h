@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Command line → Options, and help. The commands are a table of the caller's: what a row does with the
- * options is not known here. Called as nodeadm or nodeadm-internal, the program takes their commands and
- * flags. */
+/* Command line → Options, and help. The caller passes the table of commands; nothing here knows how a row
+ * uses the options. Called as nodeadm or nodeadm-internal, the program takes their commands and flags. */
 #include "base/error.h"
 #include "base/power.h"
 
@@ -68,14 +67,13 @@ typedef enum Output {
         _OUTPUT_MAX
 } Output;
 
-/* How far a command goes on the road that main.c walks. */
+/* How far a command goes in the stages of main.c. */
 typedef enum Stage {
-        STAGE_START,                    /* it needs nothing of the road */
+        STAGE_START,                    /* it needs no stage */
         STAGE_ROOT,                     /* the directory that all paths are below */
         STAGE_CONFIG,                   /* the merged, valid configuration */
         STAGE_PLAN,                     /* what would be done on this machine */
-        STAGE_APPLY,                    /* that it is done: such a command wants
-                                         * to be root, and owes a report */
+        STAGE_APPLY,                    /* doing it: such a command needs root, and must report */
 } Stage;
 
 /* The purpose of a command; help lists by it. */
@@ -88,24 +86,24 @@ struct Command {
         uint64_t flags;                 /* bits of Flag */
         const Command *dry_run;         /* what it becomes with --dry-run */
         int (*run)(Run *run);           /* what it does there: 0, or a negative errno with a diagnostic */
-        const char *done;               /* said at the end where all went well; or NULL */
-        uint64_t powers;                /* what it keeps of root's (base/power.h); POWER_ALL: it is root's to
-                                         * the end */
-        unsigned names;                 /* bits of ProgramName: under which of them it is listed and found */
+        const char *done;               /* printed at the end on success; or NULL */
+        uint64_t powers;                /* powers that it keeps (base/power.h); POWER_ALL: it keeps all to the
+                                         * end */
+        unsigned names;                 /* bits of ProgramName: the names that list and find it */
         Use use;
         Stage last;
         bool starts_programs;           /* beside that */
-        bool sample;                    /* no source is given to it: it has a configuration of its own */
-        bool takes_words;               /* behind its own: sources, which are merged; codes; a type */
-        bool draws;                     /* --output svg and metrics are for it, too */
-        bool finds;                     /* --output sarif is; and the words behind its own are sources, which
-                                         * it looks at one by one */
+        bool sample;                    /* without a source, it has a configuration of its own */
+        bool takes_words;               /* after its own: sources, which are merged; codes; a type */
+        bool draws;                     /* it takes --output svg and metrics, too */
+        bool finds;                     /* it takes --output sarif; the words after its own are sources, which
+                                         * it checks one by one */
         bool unchecked;                 /* a configuration that makes no node is only a warning under the name
                                          * nodeadm */
 };
 typedef struct CommandTable {
         const Command *items; size_t n;
-        const Command *help, *version;  /* of them: what --help and --version are */
+        const Command *help, *version;  /* of them: those of --help and --version */
 } CommandTable;
 
 typedef struct Options {
@@ -131,7 +129,7 @@ typedef struct Options {
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
         const char *instance_type_file; /* of plan, or NULL */
         char **instance_types;          /* all that were given: of doctor */
-        unsigned interfaces;            /* of plan: how many to show the places of; 0: not asked */
+        unsigned interfaces;            /* of plan: how many to place; 0: not given */
         const char *efa;                /* of plan: network cards, as given; or NULL */
         const char *credential_plugin;  /* "nodestrap", or "aws", always for nodeadm */
         const char *cluster_name, *cluster_id, *region, *role_arn;      /* of token */
@@ -141,21 +139,21 @@ typedef struct Options {
         uint64_t timeout_usec;          /* 0: the command's own */
         const char *bundle;             /* of status: the file, "-" for stdout; or NULL */
         bool ask;                       /* of doctor: the daemons, too */
-        bool exit_code, follow;         /* of status: end with that of the boot; tell of it until then */
-        bool whole;                     /* the same: all that there is to tell */
+        bool exit_code, follow;         /* of status: exit as the boot did; follow its progress */
+        bool whole;                     /* --long: print everything */
         const char *action, *interface; /* of udev-net-manager, as given; or NULL */
-        char **argv;                    /* respelled; what the strings above may point into */
+        char **argv;                    /* respelled; the strings above may point into it */
 } Options;
 void options_done(Options *o);
 
 /* -EINVAL with CAUSE_USAGE and one sentence that says what to type instead. ret->command is valid in any
- * case; its strings are argv's, which must live as long. */
+ * case; its strings point into argv: keep it as long. */
 _must_check_ _nonnull_ int options_parse(int argc, char **argv, const CommandTable *commands, Options *ret,
                                          Diag *diag);
 /* For o->help_for, or of the whole program, on stdout. */
 _nonnull_ void options_print_help(const Options *o, const CommandTable *commands);
 
-/* The table of options, for those who read it and those who print it. */
+/* The table of options, for the parser and for help. */
 
 typedef struct FlagRow {
         char name[24], argument[8];     /* argument "": it takes none */

@@ -16,7 +16,7 @@ static const char uses[_USE_MAX][31] = {
         [USE_UNITS] = "Called by kubelet and by units", [USE_PROGRAM] = "About nodestrap",
 };
 
-/* The text of that key, or the one after so many others; NULL: there is none. */
+/* The text of that key, past that many others; NULL: there is none. */
 static const char *find_text(const char *section, const char *key, unsigned others) {
         static Table table = { help_texts, &help_texts_size, NULL };
         _free_ char *head = xasprintf("[%s]", section), *begin = xasprintf("%s: ", key);
@@ -40,7 +40,7 @@ const char *flag_help(Flag flag, const Command *command) {
         return find_text(command->words, key, 0) ?: find_text("options", key, 0) ?: "";
 }
 
-/* The first line is at the column indent already; the others are brought there. */
+/* The first line starts at column indent already; indents the others. */
 static void print_wrapped(size_t indent, const char *text) {
         size_t at = indent;
         for (size_t n; *text; text += n + (text[n] == ' ')) {

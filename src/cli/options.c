@@ -14,8 +14,8 @@
 #define usage(diag, ...) diag_error(diag, -EINVAL, CAUSE_USAGE, __VA_ARGS__)
 #define TIMEOUT_MAX  (86400 * USEC_PER_SEC)
 #define INTERFACES_MAX 999
-#define LONG_ONLY    256                /* getopt_long() hands out flags that have
-                                         * no letter as this and their number */
+#define LONG_ONLY    256                /* getopt_long() returns this plus its number for a flag without a
+                                         * letter */
 
 const char *const program_names[_PROGRAM_MAX] = { "nodestrap", "nodeadm", "nodeadm-internal" };
 static const char formats[_OUTPUT_MAX][9] = {
@@ -24,7 +24,7 @@ static const char formats[_OUTPUT_MAX][9] = {
         [OUTPUT_MARKDOWN] = "markdown"
 };
 
-/* Where its argument goes in Options, or that it is given. */
+/* The member of Options for its argument, or for its use. */
 #define TEXT(member) .text = _Generic(((Options *)NULL)->member, const char *: offsetof(Options, member))
 #define ON(member)   .on = _Generic(((Options *)NULL)->member, bool: offsetof(Options, member))
 const FlagRow flag_rows[_FLAG_MAX] = {
@@ -226,7 +226,7 @@ static int unknown_command(const char *words, ProgramName name, const CommandTab
         return r;
 }
 
-/* The command whose words these are, or begin with; then *ret_rest is what stands behind them. */
+/* The command whose words these are or begin with; *ret_rest holds the words after them. */
 static const Command *command_of(const char *joined, ProgramName name, const CommandTable *commands,
                                  const char **ret_rest) {
         for (size_t i = 0; i < commands->n; i++) {
@@ -241,7 +241,7 @@ static const Command *command_of(const char *joined, ProgramName name, const Com
         return NULL;
 }
 
-/* "config", "check", "a.yaml" → the words behind those of the command are sources; nodeadm takes nothing
+/* "config", "check", "a.yaml" → the words after those of the command are sources; nodeadm takes nothing
  * there. */
 static bool takes_sources(const Command *c, char *const *words, Options *o) {
         size_t n = 1;
@@ -337,7 +337,7 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
                 if (seen[i] && !(o->command->flags & BIT(i))) {
                         int r = usage(diag, "%s does not take --%s; see %s %s --help", words,
                                       flag_rows[i].name, program_names[o->name], words);
-                        /* -o of nodeadm is a file; of most other programs it is a form */
+                        /* nodeadm -o takes a file; most other programs take a format */
                         if (i == FLAG_CONFIG_OUTPUT && o->command->flags & BIT(FLAG_OUTPUT))
                                 diag_suggest(diag, "--%s", flag_rows[FLAG_OUTPUT].name);
                         return r;
@@ -364,7 +364,7 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
 }
 
 static void make_getopt_tables(struct option *longs, char *shorts) {
-        *shorts++ = '-';        /* hand out the command's words, too, whatever POSIXLY_CORRECT says */
+        *shorts++ = '-';        /* return the command words, too, whatever POSIXLY_CORRECT says */
         *shorts++ = ':';        /* tell a missing value from an unknown option; we print, not getopt */
         for (size_t i = 0; i < _FLAG_MAX; i++) {
                 int takes = *flag_rows[i].argument ? required_argument : no_argument;
@@ -414,16 +414,16 @@ static int parse_argv(int argc, char **argv, const CommandTable *commands, Optio
 
 static ProgramName called_by(const char *path) {
         const char *name = path_last(path);
-        /* the longest one first; behind it may stand what tells several apart: nodeadm-0.4 */
+        /* the longest one first; a suffix may tell several apart: nodeadm-0.4 */
         for (ProgramName n = _PROGRAM_MAX - 1; n > PROGRAM_NODESTRAP; n--)
                 if (startswith(name, program_names[n]))
                         return n;
         return PROGRAM_NODESTRAP;
 }
 
-/* nodeadm reads its command line with flaggy (github.com/integrii/flaggy). A name may stand behind one dash
- * or two, and "=true" or "=false" behind a switch (Go's strconv.ParseBool). -d is --development for all but
- * init, which has --daemon. NULL: the word says nothing. */
+/* nodeadm reads its command line with flaggy (github.com/integrii/flaggy). A name may follow one dash or two,
+ * and "=true" or "=false" a switch (Go's strconv.ParseBool). -d is --development for all but init, which has
+ * --daemon. NULL: drop the word. */
 static char *respell(const char *word, bool daemons) {
         size_t dashes = strspn(word, "-"), n = strcspn(word + dashes, "=");
         const char *name = word + dashes, *value = name[n] ? name + n + 1 : NULL;
@@ -468,7 +468,7 @@ static char **respell_all(int argc, char **argv) {
         return all;
 }
 
-/* --help and --version ask about the command; so does who names none of them. */
+/* --help and --version ask about the command; so does a line without one. */
 static int ask_about(const Parsed *p, const CommandTable *commands, Options *o, Diag *diag) {
         bool help = p->seen[FLAG_HELP], version = p->seen[FLAG_VERSION];
         o->help_for = o->command == commands->help ? NULL : o->command;
@@ -490,7 +490,7 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
                 argc = (int)strv_length(o->argv);
                 argv = o->argv;
         }
-        /* also where what stands before it cannot be read: it says what that comes to */
+        /* even after an unreadable word: it decides the exit code of that error */
         o->detailed_exitcode = strv_contains(argv, "--detailed-exitcode");
         int r = parse_argv(argc, argv, commands, o, &p, diag);
         if (r < 0)
@@ -504,7 +504,7 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
                 return ask_about(&p, commands, o, diag);
         r = check_flags_fit(o, p.seen, diag);
         if (r >= 0 && o->dry_run)
-                o->command = o->command->dry_run;       /* also in what it asks */
+                o->command = o->command->dry_run;       /* also in its requests */
         /* nodeadm has two phases, the first of which must not hold up cloud-init. */
         if (o->name != PROGRAM_NODESTRAP)
                 o->skip_devices = o->skip_run;

@@ -70,7 +70,7 @@ static void keep_host(Run *run) {
         spec_digest(json_object_get(run->config->document, "spec"), kept->spec);
 }
 
-/* As before the sources were read, but for threads that the kernel keeps. */
+/* As before the sources were read, except threads stuck in the kernel. */
 static void start_over(Run *run) {
         Imds *imds = TAKE_PTR(run->imds);
         keep_host(run);

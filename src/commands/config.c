@@ -55,7 +55,7 @@ static int print_findings(const Run *run, const Diag *found, ExitCode code, Diag
         bool sarif = run->options.output == OUTPUT_SARIF;
         _free_ char *manual = NULL;
         if (sarif)
-                (void)!explain_read(run->root, &manual);        /* without it, rules have their names */
+                (void)!explain_read(run->root, &manual);        /* without it, rules have only names */
         _cleanup_(json_decrefp) json_t *document =
                 sarif ? findings_to_sarif(found, code, manual ?: "")
                       : json_pack("{si sb si so}", "format", 1, "valid", code == EXIT_DONE, "exit", code,
@@ -140,7 +140,7 @@ static int example_read(Run *run, const char *name, char **ret) {
                                        path, root_path(run->root), strerror(-r));
 }
 
-/* The first fitting line of EXAMPLES/types: its file, and its own type, the first pattern, in index. */
+/* The first matching line of EXAMPLES/types: its file and its own type, the first pattern, in index. */
 static bool example_choose(char *index, const char *type, const char **ret_name, const char **ret_own) {
         for (char *line; (line = strsep(&index, "\n"));) {
                 const char *name = strsep(&line, " "), *own = NULL;

@@ -253,7 +253,7 @@ static void tell_asked(Doctor *d, bool kubelet, const Asked *asked) {
         _cleanup_(secrets_done) Secrets secrets = {};
         _cleanup_(diag_done) Diag diag = {};
         json_decref(mask_config(&secrets, config->document));
-        /* the secrets first: without its escapes, one is not known any more */
+        /* scrub first: a secret that lost its escapes would not match */
         _free_ char *line = secrets_scrub(&secrets, asked->said, strlen(asked->said), &size),
                     *said = failed ? log_error(line) : xstrdup(line),
                     *path = failed ? blamed(config, kubelet, said) : NULL;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #ifndef COMMIT
-#define COMMIT ""                       /* nothing says it: an unpacked release, built by hand */
+#define COMMIT ""                       /* unknown: an unpacked release, built by hand */
 #endif
 
 int command_help(Run *run) {
@@ -31,7 +31,7 @@ static json_t *ages(void) {
         return all;
 }
 
-/* As nodeadm there is one form, which scripts may read. */
+/* As nodeadm, only one format: scripts may read it. */
 int command_version(Run *run) {
         bool ours = run->options.name == PROGRAM_NODESTRAP;
         if (ours && run->options.output == OUTPUT_JSON) {

@@ -122,7 +122,7 @@ int command_init(Run *run) {
         log_info("Applying plan %s.", run->plan->id);
         condition_of_start(run->root);
         warn_of_other(run);
-        /* A corrected name is kept once the files have it, so that a run that ends before asks again. */
+        /* A corrected name is kept once the files have it, so that a run that ends sooner asks again. */
         const char *before = run->host->name_before;
         bool corrected = before && !streq(before, run->host->instance.private_dns_name);
         if (!corrected)

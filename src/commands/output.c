@@ -79,7 +79,7 @@ static int replace_file(const char *path, const void *data, size_t size) {
         return root_replace(here, absolute, data, size, 0600);
 }
 
-/* Without data, checks only what it can check before. */
+/* Without data, only checks what it can in advance. */
 static int write_file(const char *path, const void *data, size_t size) {
         struct stat itself, target;
         bool exists = lstat(path, &itself) == 0, leads = stat(path, &target) == 0;

@@ -12,7 +12,7 @@ _must_check_ _nonnull_ int output_text(const char *text, Diag *diag);
 /* Bytes, on stdout; refuses a terminal. */
 _must_check_ _nonnull_ int output_bytes(const void *data, size_t size, Diag *diag);
 /* Writes a file in one step, mode 0600, or a pipe or device of the caller or in /dev. Refuses a link to a
- * file. Without data it writes nothing, and reports what it can report before. */
+ * file. Without data it writes nothing, and reports what it can in advance. */
 _must_check_ _nonnull(1, 4) int output_file(const char *file, const void *data, size_t size, Diag *diag);
 /* On stdout, or as output_file() does. NULL, or text that is not UTF-8: -EILSEQ. */
 _must_check_ _nonnull(3) int output_json(const json_t *json, const char *file, Diag *diag);

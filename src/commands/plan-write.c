@@ -53,7 +53,7 @@ static bool list_has_directory(const json_t *files, const char *path) {
         return false;
 }
 
-/* The first thing below path that is not on the list, as any link: 1 with its name, 0, or negative errno. */
+/* The first thing below path that is a link or not on the list: 1 with its name, 0, or negative errno. */
 static int find_foreign(const Root *dir, const char *path, const json_t *files, unsigned depth, char **ret) {
         _strv_ char **names = NULL;
         int r = depth > DEPTH_MAX ? -ELOOP : root_list(dir, *path ? path : "/", &names);

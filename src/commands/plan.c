@@ -69,7 +69,7 @@ static void make_diffs(const Run *run) {
         }
 }
 
-/* A model is another machine than this one, but may be planned for an image. */
+/* A model is not this machine, but may be planned for an image. */
 static int look(Run *run) {
         const Options *o = &run->options;
         bool elsewhere = run->host->modelled && root_is_host(run->root);

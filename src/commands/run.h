@@ -28,7 +28,7 @@ struct Run {
         Diag diag;
         Diag tried;                     /* a warning for each earlier try */
         uint64_t pause_usec;            /* the wait before this try */
-        size_t threads_left;            /* of the earlier tries, which the kernel keeps */
+        size_t threads_left;            /* of the earlier tries, stuck in the kernel */
 };
 void run_done(Run *run);
 /* At the end of the run, even if the process cannot end yet. */
@@ -41,7 +41,7 @@ _malloc_ _nonnull_ char *run_phases(const Options *o);
 /* Begins the next step. -EINTR with a diagnostic after a signal. */
 _must_check_ _nonnull_ int run_enter(Run *run, const char *step);
 
-/* ---- after them (init.c) ---- */
+/* ---- init (init.c) ---- */
 /* Did the earlier devices phase, whose steps this run repeats, fail or leave no verdict? */
 _must_check_ _nonnull_ bool init_devices_failed(const Run *run);
 /* After success: resets its failed unit, which needs no attention any more. */
@@ -72,7 +72,7 @@ _must_check_ _nonnull_ bool run_is_of_units(const Run *run);
 _must_check_ _nonnull_ int run_load_config(Run *run);
 /* Undoes run_load_config(), and empties diag. */
 _nonnull_ void run_forget_config(Run *run);
-/* After that negative errno: shall it try again (again.c)? Then it pauses, and undoes run_load_config(). */
+/* After this error, should it try again (again.c)? Then it pauses, and undoes run_load_config(). */
 _must_check_ _nonnull_ bool run_again(Run *run, int error);
 /* detect → plan; takes the lock first if it changes the machine */
 _must_check_ _nonnull_ int run_make_plan(Run *run);

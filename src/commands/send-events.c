@@ -178,7 +178,7 @@ static bool settle(Round *round, const char *name, const json_t *notice, const K
         return over;
 }
 
-/* Asks a server that is away once a round, or each notice would wait. Another notice may know another way. */
+/* Asks an unreachable server once a round, or each notice would wait. Another notice may know another way. */
 static void attempt(Round *round, const json_t *notice) {
         _cleanup_(kube_access_done) KubeAccess access = {};
         _cleanup_(diag_done) Diag diag = {};
@@ -237,7 +237,7 @@ static int try_all(Round *round, Diag *diag) {
         return 0;
 }
 
-/* Until the next round; a notice after the last one began ends it. */
+/* Until the next round, or a notice since the last one began. */
 static bool wait_for_more(const Round *round, int fd, unsigned failures) {
         uint64_t pause = backoff_usec(failures, BACKOFF_USEC, BACKOFF_CAP);
         pause = MAX(pause, MIN(round->retry_after, RETRY_CAP) * USEC_PER_SEC);

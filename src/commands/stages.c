@@ -25,7 +25,7 @@
 #define VOLUMES_USEC (120 * USEC_PER_SEC)
 /* Only a warning depends on network cards. */
 #define CARDS_USEC (3 * USEC_PER_SEC)
-#define TYPES_MAX  (64 << 20)           /* EC2's answer about all types has 7 MB */
+#define TYPES_MAX  (64 << 20)           /* the EC2 answer on all types is 7 MB */
 /* Longer than the longest init, which may move files to the disks for four hours. */
 #define LOCK_USEC  (6 * 3600ULL * USEC_PER_SEC)
 
@@ -140,7 +140,7 @@ static int consult_cache(Run *run, int loaded, Diag *found) {
         return 0;
 }
 
-/* --strict: each warning becomes an error, but the one about a setting that only the user can judge. */
+/* --strict: each warning becomes an error, except one about a setting that only the user can judge. */
 static int promote_warnings(Diag *diag) {
         for (size_t i = 0; i < diag->n; i++)
                 if (diag->items[i].warning && !streq(diag->items[i].code, "api-by-proxy"))
@@ -351,7 +351,7 @@ static int detect(Run *run) {
         return host_detect(run->root, run->config, &options, &run->host, &run->diag);
 }
 
-/* At boot the service has mostly told them to a process of udev. All are needed to judge any. */
+/* At boot a udev process has usually asked for them. All are needed to judge any. */
 static void detect_cards(const Run *run) {
         Host *h = run->host;
         _cleanup_(snapshot_done) Snapshot known = {};

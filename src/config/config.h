@@ -39,7 +39,7 @@ typedef enum FailurePolicy {
         FAILURE_HOLD, FAILURE_JOIN_TAINTED, FAILURE_REBOOT, FAILURE_POWER_OFF, _FAILURE_INVALID = -22
 } FailurePolicy;
 
-int storage_strategy_from_string(const char *text);     /* in any case, as in nodeadm; -EINVAL */
+int storage_strategy_from_string(const char *text);     /* ignores case, like nodeadm; -EINVAL */
 DECLARE_STRING_TABLE(filesystem, Filesystem);
 DECLARE_STRING_TABLE(imex_mode, ImexMode);
 DECLARE_STRING_TABLE(memory_mode, MemoryMode);
@@ -151,12 +151,12 @@ typedef struct Config {
 } Config;
 Config *config_free(Config *c);
 DEFINE_CLEANUP(Config *, config_free)
-/* The position of "spec.kubelet.flags[1]" or of what it stands in, or NULL. The documents own its source. */
+/* The position of "spec.kubelet.flags[1]" or of its parent, or NULL. The documents own its source. */
 _nonnull_ const Position *config_position(const Config *c, const char *path);
 /* Does the user set "spec.accelerator.nvidia.health", so that it is not a default? */
 _nonnull_ bool config_says(const Config *c, const char *path);
 
-/* Documents → the one merged, valid Config. All errors. -ENODATA, CAUSE_NO_CONFIG: none is ours. */
+/* Documents → one merged Config. Reports all errors. -ENODATA, CAUSE_NO_CONFIG: none is ours. */
 _must_check_ _nonnull_ int config_load(const Documents *documents, Config **ret, Diag *diag);
 /* The same of a drop-in: other documents may bring what it lacks, such as the cluster. Not for a plan. */
 _must_check_ _nonnull_ int config_load_partial(const Documents *documents, Config **ret, Diag *diag);
@@ -186,7 +186,7 @@ json_t *config_schema(bool strict);
 /* --config-cache FILE: {"spec", "status"} as in nodeadm, mode 0600. -ENOENT: no file. */
 _must_check_ _nonnull_ int config_cache_read(const Root *root, const char *path, json_t **ret_spec,
                                              json_t **ret_status, Diag *diag);
-/* Have two .spec one meaning? nodeadm writes its empty keys, omits our empty ones, folds base64. */
+/* Do two specs mean the same? nodeadm writes its empty keys, omits our empty ones, folds base64. */
 bool config_cache_matches(const json_t *spec, const json_t *cached);
 _must_check_ _nonnull(1, 2, 3, 5) int config_cache_write(const Root *root, const char *path,
                                                          const Config *config, json_t *status, Diag *diag);

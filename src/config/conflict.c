@@ -31,12 +31,12 @@ static void warn_of_name(const Merge *m, Diag *diag) {
 
 #define CERTIFICATE "-----BEGIN CERTIFICATE-----"
 
-/* Does a certificate have another length than its header gives (X.690, 8.1.3)? Real ones begin with a
- * sequence whose length takes two bytes, "MI" in base64. Anything else is a made-up sample and passes. */
+/* Does the length of a certificate differ from its header (X.690, 8.1.3)? Real ones begin with a sequence
+ * whose length takes two bytes, "MI" in base64. Anything else is a made-up sample and passes. */
 static bool is_cut(const char *body, size_t size) {
         _free_ char *der = NULL, *text = xcalloc(size + 1, 1);
         size_t n = 0, length = 0;
-        for (size_t i = 0; i < size; i++)       /* Go does without blanks, too */
+        for (size_t i = 0; i < size; i++)       /* Go drops blanks, too */
                 if (!strchr(" \t\r\n", body[i]))
                         text[length++] = body[i];
         if (length < 64 || !startswith(text, "MI"))
@@ -257,7 +257,7 @@ static bool says_something(const json_t *value) {
                (json_string_length(value) > 0 && !streq(json_string_value(value), "off"));
 }
 
-/* path is idle where `on` has (without: has not) this word. Another document may still set what a drop-in
+/* path is idle where `on` has (without: lacks) this word. Another document may still set what a drop-in
  * leaves out. */
 static void warn_if_idle(const Merge *m, Diag *diag, const char *path, const char *on, const char *word,
                          bool without, const char *text) {

@@ -424,7 +424,7 @@ static ContainerdGiven given_of(const Merge *m) {
 typedef struct Report {
         const Merge *merge;
         Diag *diag;
-        json_t *told;           /* the paths of what containerd 1 refuses; NULL: it reads no different */
+        json_t *told;           /* the paths that containerd 1 refuses; NULL: it reads the same */
         bool broken;
 } Report;
 
@@ -451,7 +451,7 @@ static void note(void *context, const char *path, _unused_ const char *fault, bo
                 json_object_set_new(context, path, json_true());
 }
 
-/* containerd 1 ignores some keys that differ in case, and what holds for 2 alone is a warning. */
+/* containerd 1 ignores some keys that differ in case, and a fault only in 2 is a warning. */
 bool containerd_validate(const Merge *m, Diag *diag) {
         const ContainerdGiven given = given_of(m);
         ContainerdGiven one = given;

@@ -54,13 +54,13 @@ static bool has_row(const ContainerdGiven *g, const Row *row) {
                            : g->version < 200u + (unsigned)(c - 'A');
 }
 
-/* Does the row hold for each containerd that may be meant? The schema of a file tells 1.x from 2.x. */
+/* Does the row hold for each possible containerd? The schema of a file tells 1.x from 2.x. */
 static bool is_for_all(const ContainerdGiven *g, const Row *row) {
         static const char versions[][8] = { " st", " st", " stA", " st0" };
         return g->version > 0 || strchr(versions[g->schema], row->versions);
 }
 
-/* The row of this version, or that of another one with known false. */
+/* The row of this version, or, with known false, of another. */
 static bool row_find(const ContainerdGiven *g, const char *section, const char *key, Row *ret, bool *known) {
         Row row;
         bool found = false;
@@ -295,7 +295,7 @@ typedef struct Reading {
         void *context;
         size_t *told;                   /* calls of unknown */
         bool json, certain;
-        const char *then;               /* the consequence of a fault, where it is another one; or NULL */
+        const char *then;               /* the consequence of a fault, if not the usual one; or NULL */
 } Reading;
 static bool report(const Reading *r, const Path *path, const char *fault) {
         _free_ char *name = path_format(path), *whole = xasprintf("%s%s", fault, r->then ?: "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* containerd by version: the keys of its TOML and of an OCI runtime spec, out of
- * conf/containerd-settings.csv. */
+/* containerd by version: the keys of its TOML and of an OCI runtime spec, from conf/containerd-settings.csv.
+ */
 #include "base/json.h"
 #include "base/str.h"
 #include "config/config.h"
@@ -26,11 +26,11 @@ unsigned containerd_version(const char *version);
 _must_check_ _nonnull_ json_t *containerd_folded(const json_t *toml, bool one);
 /* spec.containerd.config as the containerd of this version reads it, or NULL. */
 _nonnull(1) const json_t *containerd_settings(const Config *config, const char *version);
-/* path: "spec.containerd.config.debug.level"; certain: wrong for each containerd that may be meant. */
+/* path: "spec.containerd.config.debug.level"; certain: wrong for each possible containerd. */
 typedef void ContainerdTell(void *context, const char *path, const char *fault, bool certain);
-/* So many messages for one TOML: a generated one may have thousands of faults. */
+/* Most messages for one TOML: a generated one may have thousands of faults. */
 #define CONTAINERD_MOST 20
-/* Reports each fault by which containerd ends, has no CRI, or starts no pod; false where there is one. */
+/* Reports each fault that makes containerd exit, lose CRI or start no pod; false where there is one. */
 _nonnull(1, 2) bool containerd_judge(const ContainerdGiven *g, ContainerdTell *tell, void *context);
 /* The text to append to a fault. */
 const char *containerd_consequence(const char *fault);

@@ -63,7 +63,7 @@ static char *without_blanks(const char *key, const char **ret_name) {
 static void warn_unknown(Decoder *d, const Field *fields, Mark mark, const Path *path) {
         Position at = mark_position(d, mark);
         const char *blank, *colon = strchr(path->key, ':');
-        /* without a blank behind the colon the value is a part of the key, and it may be a secret */
+        /* without a blank after the colon the value is a part of the key, and it may be a secret */
         _free_ char *key_alone = xstrndup(path->key, strcspn(path->key, ":")),
                     *name = path_format(&(Path){ path->up, key_alone, path->index }),
                     *key = without_blanks(key_alone, &blank), *near = fields_suggest(fields, key);
@@ -154,7 +154,7 @@ static json_t *decode_list(Decoder *d, const Field *f, const Node *node, const P
                 return fail_type(d, node, path, "a list");
         json_t *list = json_array();
         for (size_t i = 0; i < node->n; i++) {
-                /* the same, but for nulls before it */
+                /* its place without earlier nulls */
                 const Path here = { path, NULL, i }, there = { path, NULL, json_array_size(list) };
                 if (node_is_null(node->items[i]))
                         continue;

@@ -36,8 +36,8 @@ int storage_strategy_from_string(const char *text) {
         return -EINVAL;
 }
 
-/* A key, then its type and the member of Config that bind.c sets. A member of another C type than
- * bind_value() writes does not compile. A BOUND() function reads the rows with only a .type. */
+/* A key, then its type and the member of Config that bind.c sets. A member of a C type that bind_value()
+ * cannot write does not compile. A BOUND() function reads the rows with only a .type. */
 #define FIELD(name, text)         .key = name, .doc = DOC(text)
 #define AT(what, member)          .type = FIELD_##what, .offset = PLACE(member, IN_##what)
 #define BOUND(what, member, with) .type = FIELD_##what, .offset = offsetof(Config, member), .bind = with

@@ -34,7 +34,7 @@ struct Field {
         FieldType type;
         FieldFlags flags;
         char key[24];                   /* "": the row of elements of a dict or list */
-        const Field *fields;            /* a row without key ends them */
+        const Field *fields;            /* a keyless row ends them */
         const char (*names)[NAME_SIZE]; /* enum: the default first; it may be "" for "absent" */
         unsigned n_names;
         unsigned offset;                /* in struct Config, for bind */
@@ -42,7 +42,7 @@ struct Field {
         char since[8];                  /* the first version of nodestrap with the key; "": nodeadm has it
                                          * (awslabs/amazon-eks-ami, nodeadm/api/v1alpha1) */
         const char *fallback;           /* the default as text, of a string or an integer */
-        /* into: the member of Config; never fails behind config_validate() */
+        /* into: the member of Config; never fails after config_validate() */
         void (*bind)(const Field *f, const json_t *value, void *into);
         /* For the schema alone (tests/helpers/schema-tool.c). The program would be 15 kB longer. */
 #ifdef FIELD_TEXTS
@@ -88,7 +88,7 @@ typedef struct Origins {
 } Origins;
 void origins_done(Origins *o);
 void origins_add(Origins *o, const char *path, Position at);
-/* Of path or what it stands in, or NULL. */
+/* Of path or a parent, or NULL. */
 const Position *origins_find(const Origins *o, const char *path);
 /* Of a line of the TOML, from 1, if its lines are those of the source; otherwise, and for 0, of all of it. */
 Position origins_toml(const Origins *o, unsigned line);
@@ -135,7 +135,7 @@ _nonnull_ bool has_control(const char *s, const char *except);
 bool cidr_is_valid(const char *text);
 /* Can a file system be mounted there: absolute, no "..", no folder of the system? */
 _nonnull_ bool mount_path_is_valid(const char *path);
-/* Does kubelet take it for one IP address? */
+/* Does kubelet read it as one IP address? */
 _nonnull_ bool kubelet_address_is_valid(const char *text);
 int parse_page_size(const char *text, uint64_t *ret);           /* "2Mi" → bytes; a power of two; -EINVAL */
 
@@ -178,7 +178,7 @@ _nonnull_ void kubelet_warn(const Merge *m, Diag *diag);
 _nonnull(1, 3) const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Text *room);
 /* The same of a member of a map. */
 const char *kubelet_member_fault(const KubeletSetting *s, const char *key, const json_t *value);
-/* The first row where *at is NULL; false behind the last. */
+/* The first row where *at is NULL; false after the last. */
 _nonnull_ bool kubelet_setting_next(const char **at, KubeletSetting *ret);
 _nonnull_ const char *kubelet_setting_nearest(const char *name);        /* NULL */
 

@@ -289,7 +289,7 @@ static Gates gates_of(const Merge *m) {
         return gates_read(merge_find(m, "spec.kubelet.config"), flags);
 }
 
-/* The first version behind the newest that takes it; 0: none takes it. */
+/* The first version after the newest that takes it; 0: none takes it. */
 static unsigned refused_from(const Gates *g, const Said *s) {
         unsigned minor = KUBELET_TABLES_TO;
         while (minor >= KUBELET_TABLES_FROM && !takes(g, s, minor))

@@ -78,7 +78,7 @@ static bool reading_report(Reading *r, bool certain, const char *path, const cha
         return true;
 }
 
-/* Flags that nodestrap sets itself: those of the user stand behind them, and kubelet takes the last one. */
+/* Flags that nodestrap sets itself: those of the user follow them, and kubelet takes the last one. */
 static const char *overridden(const char *name) {
         static const struct { const char *flag, *what; } ours[] = {
                 { "bootstrap-kubeconfig", "how kubelet reaches the API server" },
@@ -426,7 +426,7 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
         return fault;
 }
 
-/* pflag reads each letter behind one dash as a flag, and knows only v and h (help). */
+/* pflag reads each letter after one dash as a flag, and knows only v and h (help). */
 static bool is_one_dash(const char *word) {
         const char *name = word + 1;
         size_t n = strcspn(name, "=");

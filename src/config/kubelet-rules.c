@@ -206,8 +206,8 @@ static const char *gated(const KubeletGiven *g) {
 }
 
 /* kubelet gives these settings a default when it reads our file, where their gate is on. If the file then
- * turns the gate off, or a flag undoes the file, kubelet ends at its default. A flag alone takes effect
- * before (pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/server.go:NewKubeletCommand). */
+ * turns the gate off, or a flag undoes the file, its default stops kubelet. A flag alone takes effect first
+ * (pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/server.go:NewKubeletCommand). */
 static const char *gates_of_defaults(const KubeletGiven *g) {
         static const char *const names[] = { "KubeletCrashLoopBackOffMax",
                                              "KubeletEnsureSecretPulledImages" };
@@ -256,7 +256,7 @@ static const char *log_query(const KubeletGiven *g) {
                                                                  : needs_gate(g, "NodeLogQuery", used);
 }
 
-/* pkg/kubelet/userns/userns_manager.go: all user IDs behind the first block, divided among pods. */
+/* pkg/kubelet/userns/userns_manager.go: all user IDs after the first block, divided among pods. */
 static const char *user_namespaces(const KubeletGiven *g) {
         const json_t *value = json_object_get(json_object_get(g->all, "userNamespaces"), "idsPerPod");
         json_int_t ids = json_is_integer(value) && from(g, 33) ? json_integer_value(value) : 65536,

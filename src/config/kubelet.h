@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* kubelet by version: its configuration file, its command line and its feature gates, out of
+/* kubelet by version: its configuration file, its command line and its feature gates, from
  * conf/kubelet-settings.csv, conf/kubelet-flags.csv and conf/feature-gates.csv, each packed. */
 #include "base/json.h"
 #include "base/str.h"
@@ -54,7 +54,7 @@ _nonnull(2) bool kubelet_flags_turn_off(char *const *flags, const char *name);
  * with errors in diag; 0 also for a version outside the tables. refuse false: warnings. */
 _must_check_ _nonnull_ int kubelet_gate_check(const Config *config, const char *version, bool refuse,
                                               Diag *diag);
-/* Of a label or a taint: a name, maybe behind a domain and a slash, and a value that may be ""
+/* Of a label or a taint: a name, maybe after a domain and a slash, and a value that may be ""
  * (k8s.io/apimachinery pkg/util/validation). */
 _nonnull_ bool kubelet_label_is_valid(const char *key, const char *value);
 /* Merges flags over settings, an object of KubeletConfiguration, as kubelet does. A text becomes the type

@@ -64,7 +64,7 @@ static void fail_toml(const Origins *origins, unsigned line, const char *why, Di
 }
 
 /* Adds a position for each key of TOML whose lines are those of the source, spelt as in names. Paths repeat
- * the tables above them, so left bounds their bytes; keys behind that have the position of their table. */
+ * the tables above them, so left bounds their bytes; later keys have the position of their table. */
 static void add_lines(Origins *origins, const json_t *table, const json_t *names, const TomlLines *lines,
                       const Path *path, size_t *left) {
         void *named = json_object_iter((json_t *)names);

@@ -19,7 +19,7 @@ const Tunable kubelet_tunables[] = {
 };
 const size_t n_kubelet_tunables = ARRAY_SIZE(kubelet_tunables);
 
-/* Of a drop-in alone another document may turn it off. */
+/* For a lone drop-in another document may turn it off. */
 static bool protects_kernel_defaults(const Merge *m) {
         _strv_ char **flags = merge_flags(m);
         STRV_FOREACH(flag, flags)

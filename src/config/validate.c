@@ -133,7 +133,7 @@ static bool is_node(const char *s) {
         return !is_one_word(s) || (!strchr(s, '/') && (!number || address_is_valid(s)));
 }
 
-/* An address in its one form, a name in small letters. ret_self: each host reaches only itself by it. */
+/* An address in canonical form, a name in lower case. ret_self: each host reaches only itself by it. */
 static char *node_canonical(const char *s, bool *ret_self) {
         struct in6_addr a = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
         char text[INET6_ADDRSTRLEN];
@@ -171,7 +171,7 @@ static bool is_address(const json_t *value, _unused_ const json_t *spec) {
         return !json_is_string(value) || kubelet_address_is_valid(text_of(value));
 }
 
-/* ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT, with %INTERFACE and #NAME behind it (systemd
+/* ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT, with %INTERFACE and #NAME after it (systemd
  * src/shared/socket-netlink.c: in_addr_port_ifindex_name_from_string_auto()). */
 static bool is_server(char *word) {
         for (const char *mark = "#%"; *mark; mark++) {
@@ -335,7 +335,7 @@ static bool is_enough_for_raid10(const json_t *disks, const json_t *spec) {
                n < 1 || n > 3;
 }
 
-/* kubelet counts all huge pages as allocatable, and does not start where it shall reserve some
+/* kubelet counts all huge pages as allocatable, and does not start if told to reserve some
  * (kubernetes/kubernetes pkg/kubelet/cm/memorymanager/memory_manager.go: validateReservedMemory). */
 static bool is_without_huge_pages(const json_t *limits, _unused_ const json_t *spec) {
         const char *name;
@@ -353,7 +353,7 @@ static bool is_flag_without_huge_pages(const char *flag) {
         return !startswith(flag, "--reserved-memory") || !strstr(flag, "hugepages-");
 }
 
-/* ---- the rules; "*" is any key, "[]" any item; a TEXT behind "{}" is each name of a map ---- */
+/* ---- the rules; "*" is any key, "[]" any item; a TEXT after "{}" is each name of a map ---- */
 
 #define LINE_END "contains a line break: the rest would be another setting"
 #define CONTROL "contains a line break, a control character, or a Unicode noncharacter such as U+FFFE"
@@ -366,7 +366,7 @@ static bool is_flag_without_huge_pages(const char *flag) {
 typedef struct Rule {
         bool (*holds)(const json_t *value, const json_t *spec);
         const char *message;
-        bool (*text)(const char *s);            /* in place of holds, of a text */
+        bool (*text)(const char *s);            /* instead of holds, for a text */
 } Rule;
 /* Can another document still satisfy it? */
 static bool is_of_the_whole(const Rule *rule) {

@@ -60,12 +60,11 @@ _nonnull_ bool content_unfinished(const Content *c);
 #define RAID_NAME        "kubernetes"
 #define RAID_OTHER_NAME  "nodestrap"
 #define RAID_DEVICE      "/dev/md/" RAID_NAME
-/* Has it our name and metadata 1.2, as mdadm and the AWS script make it? Before that metadata the disk is
- * unused. */
+/* Our name and metadata 1.2, as mdadm and the AWS script make it? Before that metadata the disk is unused. */
 _nonnull_ bool raid_is_ours(const RaidMember *m);
 
-/* Parses an md superblock 1.x that was read at offset; -EINVAL if it is none, or damaged. The caller frees
- * the strings. */
+/* Parses an md superblock 1.x that was read at offset; -EINVAL if invalid or damaged. The caller frees the
+ * strings. */
 #define MD_SUPERBLOCK_SIZE 4096
 _must_check_ _nonnull_ int raid_member_parse(const void *block, uint64_t offset, RaidMember *ret);
 /* Without the host: "kubernetes" of "ip-10-0-0-1:kubernetes" (mdadm(8), --homehost). */

@@ -60,8 +60,8 @@ static void search_others(const Look *l) {
                               enabled ? theirs[1] : NULL);
         if (enabled)
                 check_tell(c, NULL,
-                           "the nodeadm units are enabled but do not call " PROGRAM ", so the boot does "
-                           "not run nodestrap: systemctl disable %s %s; systemctl enable %s "
+                           "the nodeadm units are enabled without calling " PROGRAM ", so no unit "
+                           "runs nodestrap: systemctl disable %s %s; systemctl enable %s "
                            "nodestrap-devices.service %s",
                            theirs[0], theirs[1], ours[0], ours[1]);
         else

@@ -89,7 +89,7 @@ static void add_disk(Host *h, DiskKind kind, const char *model, const char *seri
 
 static void add_disks(Host *h, const InstanceType *t, unsigned otherwise) {
         int stores = t ? t->disks : (int)otherwise;
-        if (stores < 0) {               /* one stands for any number */
+        if (stores < 0) {               /* unknown count: assume one */
                 assume(h, "disks");
                 stores = 1;
         }
@@ -134,7 +134,7 @@ static void add_processors(Host *h, const InstanceType *t) {
                 assume(h, "arch");
 }
 
-/* The huge pages of a kernel, largest first, and the default. */
+/* Huge page sizes of a kernel, largest first; the default. */
 typedef struct PageSizes { uint64_t sizes[4], usual; } PageSizes;
 
 static bool has_sizes(const PageSizes *p, const HugePages *want) {
@@ -177,7 +177,7 @@ static char *image_version(const Root *root, const char *program) {
                        ? version : NULL;
 }
 
-/* A given version, or of the image, or assumed. */
+/* The given, image or assumed version. */
 static int add_version(const Root *root, Host *h, const char *program, const char *given,
                        const char *assumed, char **slot, Diag *diag) {
         _free_ char *option = xasprintf("--%s-version", program), *fact = xasprintf("programs.%s", program);

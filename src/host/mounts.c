@@ -19,8 +19,8 @@ static int on_bad_line(_unused_ struct libmnt_table *table, _unused_ const char 
         return -1;
 }
 
-/* libmount also accepts lines that the kernel never prints (of fstab, or with a relative target). It replaces
- * /dev/root, which does not exist, by a device of the running machine. */
+/* libmount also accepts lines that the kernel never prints (fstab lines, relative targets). It replaces
+ * /dev/root, which does not exist, with a device of this machine. */
 static bool take_mount(struct libmnt_fs *fs, Mount *ret) {
         const char *target = libmount.get_target(fs), *root = libmount.get_root(fs),
                    *type = libmount.get_fstype(fs), *source = libmount.get_source(fs);
@@ -155,7 +155,7 @@ static bool is_hidden(const Storage *s, const Mount *m) {
 
 static bool is_reachable(const Storage *s, const Mount *m) {
         bool reachable = true;
-        /* ends also for circular ids */
+        /* terminates on circular ids */
         for (size_t steps = 0; m && reachable && steps < s->n_mounts; steps++) {
                 reachable = !is_hidden(s, m);
                 m = m->parent == m->id || !m->parent ? NULL : mount_by_id(s, m->parent);

@@ -97,7 +97,7 @@ static void *ask_name(void *userdata) {
 static bool ask_aside(NameQuestion *q) {
         sigset_t held, before;
 
-        stop_signals(&held);    /* the main thread gets them in its wait for disks */
+        stop_signals(&held);    /* the main thread gets them as it waits for disks */
         if (pthread_sigmask(SIG_BLOCK, &held, &before) != 0)
                 return false;
         bool running = pthread_create(&q->thread, NULL, ask_name, q) == 0;

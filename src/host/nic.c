@@ -70,7 +70,7 @@ static int list_nics(const Root *root, Host *h, Diag *diag) {
         return 0;
 }
 
-/* udev renames interfaces as they come up, while the first is in use already: retry. */
+/* udev may still rename interfaces after the first is in use: retry. */
 int detect_nics(const Root *root, Host *h, Diag *diag) {
         for (unsigned attempt = 1;; attempt++) {
                 _cleanup_(diag_done) Diag found = {};

@@ -80,7 +80,7 @@ static int read_device(const Root *root, const char *address, PciDevice *d, Diag
         return r < 0 ? fact_error(diag, r, node, "the NUMA node of this device is not known") : 0;
 }
 
-/* Ignores a function that leaves the bus meanwhile; the census reports missing ones. */
+/* Ignores a function that just left the bus; the census reports missing ones. */
 int detect_pci(const Root *root, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
         int r = list_optional(root, PCI_DEVICES, &names,
@@ -93,7 +93,7 @@ int detect_pci(const Root *root, Host *h, Diag *diag) {
                 _free_ char *path = xasprintf(PCI_DEVICES "/%s", *name);
                 PciDevice *d = &h->pci[h->n_pci];
                 r = read_device(root, *name, d, &found);
-                /* ENODEV: the kernel just removes its files (linux, fs/kernfs/file.c, kernfs_seq_start) */
+                /* ENODEV: the kernel is removing its files (linux, fs/kernfs/file.c, kernfs_seq_start) */
                 if (r == -ENODEV || (r < 0 && root_exists(root, path) == 0)) {
                         FREE_ALL(d->address, d->driver);
                         *d = (PciDevice){};
@@ -120,13 +120,13 @@ bool pci_is_connectx(const PciDevice *d) {
         return d->vendor == MELLANOX;
 }
 
-/* An open list: rdma-core knows efa4, the driver of Amazon ends at efa3 (linux-rdma/rdma-core,
+/* An open list: rdma-core knows efa4, the Amazon driver ends at efa3 (linux-rdma/rdma-core,
  * providers/efa/efa.c; amzn/amzn-drivers, kernel/linux/efa/src/efa_main.c). */
 bool pci_is_efa(const PciDevice *d) {
         return d->vendor == AMAZON && d->device >> 4 == 0xefa;
 }
 
-/* Each generation has its number: 7064 to 7067, 7164, 7264, 7364, 7564 (aws-neuron/aws-neuron-driver,
+/* Device ids by generation: 7064 to 7067, 7164, 7264, 7364, 7564 (aws-neuron/aws-neuron-driver,
  * neuron_device.h; bottlerocket-os/bottlerocket-core-kit#800). */
 bool pci_is_neuron(const PciDevice *d) {
         return d->vendor == AMAZON && d->class >> 8 == 0x0880 && (d->device & 0xf0fc) == 0x7064;
@@ -153,7 +153,7 @@ unsigned host_efa(const Host *host) {
         return count_devices(host, pci_is_efa);
 }
 
-/* The kernel waits up to 125 ms for each four bytes (drivers/pci/vpd.c): small reads keep the deadline. */
+/* The kernel waits up to 125 ms per four bytes (drivers/pci/vpd.c): small reads meet the deadline. */
 #define VPD_LIMIT (32 << 10)
 #define VPD_PIECE 64
 

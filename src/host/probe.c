@@ -61,7 +61,7 @@ static bool take_string(Rest *r, char **ret) {
         return true;
 }
 
-/* behind it: strings of content, and the error */
+/* then the content strings, and the error */
 typedef struct Answer { size_t device; int result; Content content; Cause cause; } Answer;
 
 static char **answer_string(Content *c, size_t i) {
@@ -111,7 +111,7 @@ static void let_go(int *fd) {
         (void)!close_range((unsigned)*fd + 1, ~0U, 0);
 }
 
-/* Takes one order. Then its threads answer, until the parent closes the socket or kills it. */
+/* Takes one request. Its threads answer until the parent closes the socket or kills it. */
 static void probe_in_child(const char *root_path, int fd) {
         char *buffer = xcalloc(MESSAGE_MAX, 1), *path;
         sigset_t all;

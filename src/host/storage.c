@@ -40,8 +40,8 @@ static void place_add(StoragePlaces *p, const char *path, const char *name, cons
 }
 
 /* containerd 1.7.24 and 2.4.2: root_path of Config in plugins/snapshots/NAME/plugin/plugin.go (1.x:
- * snapshots/…). btrfs and zfs need their own file system there, devmapper keeps only numbers. The content
- * store has no path of its own (plugins/content/local/plugin/plugin.go). A state in /run is not on a disk. */
+ * snapshots/…). btrfs and zfs need their own file system there, devmapper only metadata. The content store
+ * has no path of its own (plugins/content/local/plugin/plugin.go). State in /run is not on a disk. */
 StoragePlaces storage_binds_of(const Config *config, const char *containerd) {
         static const char snapshotters[][12] = { "overlayfs", "native", "erofs", "blockfile" };
         _cleanup_(json_decrefp) json_t *flags = json_object();
@@ -71,7 +71,7 @@ void storage_places_done(StoragePlaces *p) {
         strv_free(p->owned);
 }
 
-/* Controllers of a model stand for any number. */
+/* A model does not fix the number of stores. */
 static unsigned expected(const Config *config, const Host *host, const char **ret_by) {
         unsigned configured = config->instance.storage.expected_disks,
                  table = host->type && host->type->disks > 0 ? (unsigned)host->type->disks : 0,
@@ -181,7 +181,7 @@ static int look_failed(Storage *s, int r, const char *path, Diag *diag) {
         return fact_error(diag, r, path, "the content of this disk is not known");
 }
 
-/* Reads all disks in parallel with one deadline: a dead disk does not hide others. Mounts meanwhile. */
+/* Reads all disks in parallel with one deadline: a dead disk hides none. Reads mounts meanwhile. */
 static int look_at_contents(const Root *root, const Config *config, const HostOptions *options,
                             Prober *prober, Host *h, Diag *diag) {
         size_t room = h->n_disks + h->storage.n_arrays + 1;
@@ -203,7 +203,7 @@ static int look_at_contents(const Root *root, const Config *config, const HostOp
         return result;
 }
 
-/* Smaller directories fit on any disk. UINT64_MAX without disks: no counting. */
+/* Smaller directories fit on any disk. UINT64_MAX (do not count) if no disks. */
 static uint64_t smallest_disk(const Config *config, const Host *h) {
         uint64_t smallest = UINT64_MAX;
         for (const Disk *d = h->disks; d < h->disks + h->n_disks; d++)

@@ -18,7 +18,7 @@ _must_check_ char **eni_limits_types(void);
 extern const InstanceType instance_types[];     /* sorted by name */
 extern const size_t n_instance_types;
 
-extern const MigProfile mig_profiles[];         /* by GPU, of each the largest first */
+extern const MigProfile mig_profiles[];         /* by GPU, largest first in each */
 extern const size_t n_mig_profiles;
 
 extern const GpuModel gpu_models[];             /* sorted by device */

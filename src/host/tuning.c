@@ -15,22 +15,22 @@ static const TuningRule rules[] = {
          * nvidia.github.io/grace-cpu-benchmarking-guide/platform */
         { "kernel.numa_balancing", "/proc/sys/kernel/numa_balancing", "0",
           "set it to 0 in spec.instance.sysctl", NULL, NULL, false },
-        /* tsc is recommended, kvm-clock was on Nitro, and Graviton has arch_sys_counter alone
+        /* tsc is recommended, as kvm-clock was on Nitro; Graviton has only arch_sys_counter
          * (awslabs/amazon-eks-ami#1328, #2144: repost.aws/knowledge-center/manage-ec2-linux-clock-source) */
         { "the clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource",
           "tsc kvm-clock arch_sys_counter", "kernel parameter clocksource=tsc", NULL, NULL, false },
-        /* With pages of 64 KiB these have 512 MiB, too large for most applications:
+        /* With 64 KiB pages these are 512 MiB, too large for most applications:
          * docs.nvidia.com/grace-perf-tuning-guide/os-settings.html. Others disagree for pages of 4 KiB. */
         { "transparent_hugepage", HUGE_PAGES "/enabled", "madvise never",
           "kernel parameter transparent_hugepage=madvise", HUGE_PAGES "/hpage_pmd_size", "536870912", false },
         /* nodestrap only reports it. With strict invalidation ("DMA") NVIDIA measured a sixth of the I/O that
-         * the two others reach (NVIDIA/NV-Kernels#183). Its kernels for Grace have passthrough (#226 there).
-         * Its installation guide wants the contrary (k8snetworkplumbingwg/sriov-network-operator#864). Before
+         * the other two reach (NVIDIA/NV-Kernels#183). Its kernels for Grace have passthrough (#226 there).
+         * Its installation guide says the opposite (k8snetworkplumbingwg/sriov-network-operator#864). Before
          * 6.11 the SMMU driver binds no PASID to it (NVIDIA/nodewright-packages#121: CUDA does not start). */
         { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "DMA-FQ identity",
           "kernel parameter iommu.strict=0, or iommu.passthrough=1 since Linux 6.11", NULL, NULL, false },
 };
-/* nvidia.github.io/grace-cpu-benchmarking-guide/platform. On x86 metal types and a few old ones have one:
+/* nvidia.github.io/grace-cpu-benchmarking-guide/platform. On x86, metal and a few old types have one:
  * docs.aws.amazon.com/AWSEC2/latest/UserGuide/processor_state_control.html */
 static const TuningRule governor = { .name = "the CPU governor", .right = "performance",
                                      .remedy = "spec.instance.tuning: gpu", .ours = true };
@@ -70,7 +70,7 @@ static void read_rule(const Root *root, const TuningRule *rule, HostTuning *t) {
                                      (int)strcspn(rule->right, " "), rule->right, rule->remedy));
 }
 
-/* Of the files FOLDER/NAME/LEAF: the number of those that do not say right; the first such value. */
+/* Of the files FOLDER/NAME/LEAF: the number of those not equal to `right`; the first such value. */
 static size_t count_wrong(const Root *root, const char *folder, char *const *names, const char *leaf,
                           const char *right, size_t *ret_n, char **ret_value) {
         size_t n = 0, wrong = 0;
@@ -158,7 +158,7 @@ void tuning_read(const Root *root, HostTuning *t) {
 #define EC2_FOLDER "80-ec2.network.d"
 
 /* Since nodeadm 2025-10 its files come before 80-ec2.network, whose drop-ins no longer count, and users edit
- * ours in /run: awslabs/amazon-eks-ami#2468. One with [Match] alone is of the image. */
+ * ours in /run: awslabs/amazon-eks-ami#2468. A [Match]-only one is from the image. */
 static void find_network_fault(const Root *root, const char *path, HostTuning *t) {
         _free_ char *text = NULL;
         const char *mtu = root_read(root, path, FILE_MAX, &text, NULL) < 0 ? NULL : strstr(text, "\n" MTU);

@@ -57,9 +57,9 @@ void mount_units_clear(Storage *s) {
         free(s->units);
 }
 
-/* ---- units of nodeadm ----
- * The EKS image enables them (awslabs/amazon-eks-ami: templates/al2023/provisioners/install-nodeadm.sh).
- * Drop-ins in units/nodeadm-*.service.d keep them from running beside ours, but it is a mistake. */
+/* ---- units of nodeadm ---- The EKS image enables them (awslabs/amazon-eks-ami:
+ * templates/al2023/provisioners/install-nodeadm.sh). Drop-ins in units/nodeadm-*.service.d keep them off
+ * beside ours, but enabling both is wrong. */
 
 #define WANTS UNIT_DIR "/multi-user.target.wants"
 

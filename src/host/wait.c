@@ -16,7 +16,7 @@
 #define UDEV_DIR     "/run/udev"
 #define UDEV_CONTROL UDEV_DIR "/control"
 #define UDEV_QUEUE   UDEV_DIR "/queue"
-#define TELL_FIRST_USEC (1 * USEC_PER_SEC)      /* a complete machine boots without a line */
+#define TELL_FIRST_USEC (1 * USEC_PER_SEC)      /* a complete machine boots silently */
 #define TELL_AGAIN_USEC (10 * USEC_PER_SEC)
 
 typedef struct Look {
@@ -89,7 +89,7 @@ static int look_for_stores(const Root *root, const Wanted *w, const Host *h, Loo
         return r;
 }
 
-/* The planner reports a name of something else than a volume. */
+/* The planner reports a name that is not of a volume. */
 static void look_for_volumes(const Root *root, const Wanted *w, Host *h, Look *l) {
         detect_volume_names(root, w->config, h);
         for (size_t i = 0; i < w->config->instance.n_volumes; i++) {

@@ -169,7 +169,7 @@ static char *find_override(const char *text) {
         return name && *name ? xstrdup(name) : NULL;
 }
 
-/* As kubelet does: the flag, else the host name; always in small letters (kubernetes/kubernetes
+/* As kubelet does: the flag, else the host name; always in lower case (kubernetes/kubernetes
  * staging/src/k8s.io/component-helpers/node/util/hostname.go: GetHostname()). */
 static int take_node_name(const Root *root, KubeAccess *a, Diag *diag) {
         _free_ char *text = NULL, *name = NULL;

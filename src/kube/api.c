@@ -103,7 +103,7 @@ static size_t on_header(char *data, size_t one, size_t size, void *user) {
         _free_ char *raw = xstrndup(data, one * size), *line = str_strip(raw);
         const char *date = header_value(line, "date:"), *retry = header_value(line, "retry-after:");
         uint64_t seconds;
-        if (!t->answered)       /* a late answer comes with the current state */
+        if (!t->answered)       /* the state has a full second from here */
                 t->tick_usec = now_usec() + QUIET_USEC;
         t->answered = true;
         t->api->curl.getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);

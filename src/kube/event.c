@@ -198,7 +198,7 @@ static void set_condition(const Sender *s, const KubeCondition *c) {
         kube_reply_done(&reply);
         if (!absent && s->sent->cause == CAUSE_NONE)
                 absent = write_condition(s, node, c);
-        /* apart, so that a refusal of the one does not cost the other */
+        /* separate, so that a refusal of one does not cost the other */
         if (!absent && s->sent->cause == CAUSE_NONE)
                 absent = set_repair(s, node, c);
         s->sent->refused |= s->sent->cause == CAUSE_FORBIDDEN;  /* also of an admission webhook */

@@ -14,7 +14,7 @@
                                  * behind */
 #define MESSAGE_MAX 300
 
-/* Foreign text: one line, with a limit. */
+/* Untrusted text: one line, limited. */
 static char *shown(const char *message) {
         Text t = {};
         text_add_shown(&t, message, strlen(message), MESSAGE_MAX, 0);
@@ -205,7 +205,7 @@ static void add_status_message(Text *t, const Text *body) {
                 text_add(t, " (%s)", words);
 }
 
-/* The Node authorizer shows a node only its own Node, and only members of the group are nodes (kubernetes:
+/* The Node authorizer shows a node only its own Node, and only system:nodes members are nodes (kubernetes:
  * plugin/pkg/auth/authorizer/node, pkg/auth/nodeidentifier). */
 static Cause explain_forbidden(const KubeMoment *m, Text *t) {
         static const char prefix[] = "User \"system:node:";     /* … NAME" cannot watch … */

@@ -26,7 +26,7 @@ void kube_node_done(KubeNode *n);
  * an event. */
 _must_check_ _nonnull_ int kube_event_load(const char *line, size_t size, json_t **ret, bool *ret_deleted,
                                            char **ret_why);
-/* The same of a Node. */
+/* Same, for a Node. */
 _must_check_ _nonnull_ int kube_event_parse(const char *line, size_t size, const char *boot_id, KubeNode *ret,
                                             char **ret_why);
 /* The message of a Status, which comes with errors; NULL: none. */
@@ -61,7 +61,7 @@ typedef struct KubeReply {
 void kube_reply_done(KubeReply *r);
 
 typedef struct KubeApi KubeApi;
-/* An error: libcurl cannot be loaded. */
+/* Fails without a usable libcurl. */
 _must_check_ _nonnull_ int kube_api_new(const KubeAccess *access, KubeApi **ret, Diag *diag);
 KubeApi *kube_api_free(KubeApi *a);
 DEFINE_CLEANUP(KubeApi *, kube_api_free)

@@ -118,8 +118,8 @@ static bool is_reached(const Watch *w) {
         return w->seen && w->node.state >= goal && (w->task->goal != JOIN_DEVICES || w->all);
 }
 
-/* The beginning of a state that the first event shows, by its age on the clock that wrote it. Before the
- * boot that means nothing, so it counts from now. */
+/* The beginning of a state that the first event shows, by its age on the clock that wrote it. A time before
+ * the boot means nothing, so now counts. */
 static uint64_t since_usec(int64_t then, int64_t clock) {
         uint64_t now = now_usec();
         if (then <= 0 || clock < then)
@@ -146,7 +146,7 @@ static void note_times(Watch *w, bool first) {
         }
 }
 
-/* Before all slices are known, a second publisher of the same devices is not, either. */
+/* Until all slices are known, neither is a second publisher of the same devices. */
 static void look_at_devices(Watch *w) {
         JoinOutcome *o = w->outcome;
         if (w->task->goal != JOIN_DEVICES || !w->seen || w->node.state < KUBE_NODE_READY ||
@@ -165,7 +165,7 @@ static void look_at_devices(Watch *w) {
                                            "run sudo nodestrap wait"));
 }
 
-/* A watch begins with an event for an existing Node: without one, there is none. */
+/* A watch begins with an event for an existing Node: no event means no Node. */
 static void no_node(Watch *w) {
         kube_node_done(&w->node);
         obstacle_node(w);
@@ -185,7 +185,7 @@ static bool kubelet_is_lost(Watch *w) {
         return k.lost;
 }
 
-/* kubelet has not reported, and nothing starts it or it does not stay. */
+/* kubelet has not reported, and nothing starts it or it keeps exiting. */
 static bool is_lost(Watch *w) {
         bool reports = w->seen && w->node.state >= KUBE_NODE_REGISTERED;
         w->lost = !reports && (w->task->is_lost(w->task->root, w->outcome) || kubelet_is_lost(w));

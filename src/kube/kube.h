@@ -46,7 +46,7 @@ typedef struct NodeLook {
         unsigned retry_after;           /* in seconds; of the server */
 } NodeLook;
 void node_look_done(NodeLook *l);
-/* One request for the Node and its taint of this key, until the deadline (now_usec()). */
+/* One request for a Node and its taint with this key, until the deadline (now_usec()). */
 _nonnull_ void kube_node_look(const KubeAccess *access, const KubeIdentity *identity, const char *taint_key,
                               uint64_t deadline_usec, NodeLook *ret);
 
@@ -56,7 +56,7 @@ typedef enum JoinGoal {
         _JOIN_GOAL_MAX, _JOIN_GOAL_INVALID = -22
 } JoinGoal;
 DECLARE_STRING_TABLE(join_goal, JoinGoal);
-/* Of a Node that has reached it: "is …". */
+/* Completes "the Node is …". */
 const char *join_goal_text(JoinGoal goal);
 
 typedef struct JoinOutcome {
@@ -82,13 +82,12 @@ typedef struct JoinTask {
         json_t *(*expected)(const Root *root);
 } JoinTask;
 /* Until the goal, the deadline, a lost kubelet or a signal. One request watches the Node, without polling,
- * and of JOIN_DEVICES another one its ResourceSlices. Each change is a line in the log. */
+ * and for JOIN_DEVICES another its ResourceSlices. Each change is a line in the log. */
 _nonnull_ void join_wait(const JoinTask *task, JoinOutcome *ret);
 
 /* An Event (core/v1) about the Node of this machine, which need not exist. */
 typedef struct KubeEvent {
-        char name[65];                  /* by kube_event_name(): equal for the same event, so that it
-                                         * counts */
+        char name[65];                  /* by kube_event_name(): equal for the same event, to count repeats */
         bool warning;
         const char *reason;             /* "NodestrapFailed" */
         const char *message;
@@ -104,15 +103,15 @@ typedef struct KubeSent {
         bool refused;                   /* a retry fails, too */
         bool away;                      /* others would fail now, too */
         unsigned retry_after;           /* in seconds; of the server */
-        const char *repair;             /* the status that KUBE_REPAIR gets, or NULL; cause is of that */
-        char *owner;                    /* KUBE_REPAIR stays, as this manager has it; the caller frees it */
+        const char *repair;             /* the status that KUBE_REPAIR gets, or NULL; cause is for it */
+        char *owner;                    /* KUBE_REPAIR stays: this manager owns it; the caller frees it */
 } KubeSent;
 /* One attempt, 40 s at most without the token. Creates the Event, or sets count, time and message of an
  * existing one. May be repeated. */
 _nonnull_ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
                                KubeSent *ret);
 
-/* On which EKS and Karpenter repair a node. The EKS node monitoring agent owns it where it runs. */
+/* EKS and Karpenter repair a node for this. The EKS node monitoring agent owns it where it runs. */
 #define KUBE_REPAIR "AcceleratedHardwareReady"
 
 /* A condition in the status of the Node of this machine. lastTransitionTime changes with the status alone
@@ -121,7 +120,7 @@ typedef struct KubeCondition {
         const char *type;               /* "NodestrapReady" */
         const char *status;             /* "True", "False", "Unknown" */
         const char *reason, *message;
-        const char *instance;           /* "i-…", which the Node must be of; "": not known */
+        const char *instance;           /* "i-…", that the Node must match; "": not known */
         const char *repair_reason, *repair_message; /* also KUBE_REPAIR=False; "": no. Status True makes one
                                          * of ours True again */
 } KubeCondition;

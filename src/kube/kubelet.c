@@ -49,7 +49,7 @@ static void take_state(sd_bus *bus, Kubelet *k) {
         if (restarts > 0)
                 text_add(&t, ", restarted %u time%s", restarts, restarts > 1 ? "s" : "");
         k->runs = streq(active, "active") && restarts == 0;
-        /* not if it was stopped; an earlier process is not why this one ended */
+        /* not if it was stopped; ignore what an earlier process had logged */
         bool stopped = streq(active, "inactive") && (!result || streq(result, "success"));
         k->said = !streq(active, "active") && !stopped && journal_quote_kubelet(&t, id ?: UNIT, since);
         k->lost = k->said && (streq(active, "failed") ||

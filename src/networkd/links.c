@@ -50,7 +50,7 @@ static bool prefix_covers(const json_t *prefix, json_int_t bits, const json_t *a
         return true;
 }
 
-/* Has it an address of a subnet whose router it has not heard, or only routers of other subnets? */
+/* Is its address in a subnet whose router it has not heard, or only routers of other subnets? */
 static bool link_is_unrouted(const json_t *link) {
         const json_t *address = address_of_dhcp6(json_object_get(link, "Addresses")), *route;
         bool heard = false, other = false, own = false;

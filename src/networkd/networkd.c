@@ -119,7 +119,7 @@ static int networkd_open_bus(Networkd *n) {
         return r;
 }
 
-/* 1: the bus takes questions. Its socket may exist before its daemon: waits a moment; the caller retries. */
+/* 1: the bus accepts calls. Its socket may exist before its daemon: waits a moment; the caller retries. */
 static int networkd_connect(Networkd *n) {
         uint64_t until = now_usec() + RETRY_USEC;
         int r = 0;
@@ -141,7 +141,7 @@ static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
 #define PID1_MANAGER    PID1, "/org/freedesktop/systemd1", PID1 ".Manager"
 #define UNIT_PROPERTIES PID1, UNIT_OBJECT, PROPERTIES
 
-/* *ret, NULL before, may be an error message, also one of sd-bus about a lost connection. */
+/* *ret, NULL before, may be an error message, even one of sd-bus for a lost connection. */
 static int networkd_call(Networkd *n, sd_bus *bus, const char *name, const char *object,
                          const char *interface, const char *member, uint64_t deadline_usec,
                          sd_bus_message **ret, const char *types, ...) {
@@ -159,7 +159,7 @@ static int networkd_call(Networkd *n, sd_bus *bus, const char *name, const char 
         return *ret ? 0 : r;
 }
 
-/* For a few questions only: it receives all signals of PID 1. */
+/* For a few calls only: it receives all signals of PID 1. */
 static int networkd_open_pid1(Networkd *n, sd_bus **ret) {
         int r = sd_bus_new(ret);
         THEN(r, sd_bus_set_address(*ret, PID1_SOCKET));
@@ -199,7 +199,7 @@ static int networkd_service_is(Networkd *n, const char *interface, const char *n
         return r < 0 ? r : service_is(n, pid1, interface, name, values, deadline_usec);
 }
 
-/* Has it a process? 0 also without a PID 1 to ask. */
+/* Is it running? 0 also without a PID 1 to ask. */
 static int networkd_runs(Networkd *n, const char *const *states, uint64_t deadline_usec) {
         int r = networkd_service_is(n, PID1 ".Unit", "ActiveState", states, deadline_usec);
         return r < 0 && r != -EINTR && r != -ETIMEDOUT ? 0 : r;
@@ -286,7 +286,7 @@ static int networkd_reload_service(Networkd *n, bool may_restart, uint64_t deadl
         return r < 0 && r != -EINTR && r != -ETIMEDOUT ? 0 : r;
 }
 
-/* 1: done, or nothing to do. Asks for the process last: one that has just started has read the files. */
+/* 1: done, or nothing to do. Checks for a process last: one that has just started has read the files. */
 static int networkd_try_reload(Networkd *n, bool may_restart, uint64_t deadline_usec, Diag *diag) {
         int r = networkd_reload_once(n, deadline_usec, diag);
         if (r != 0)
@@ -358,7 +358,7 @@ static int networkd_describe(Networkd *n, uint64_t deadline_usec, Links *ret) {
         if (r <= 0)
                 return r;
         r = networkd_call(n, n->bus, MANAGER, "Describe", deadline_usec, &answer, "");
-        THEN(r, sd_bus_message_read(answer, "s", &json));       /* an error message has its sentence */
+        THEN(r, sd_bus_message_read(answer, "s", &json));       /* an error reply has its text here */
         if (r > 0)
                 return links_parse(json, strlen(json), ret) >= 0;
         return r == -EINTR ? r : 0;
@@ -397,15 +397,15 @@ static int networkd_reconfigure_link(Networkd *n, int index, uint64_t deadline_u
         return sd_bus_message_is_method_error(answer, NULL) ? -sd_bus_message_get_errno(answer) : 1;
 }
 
-/* Is there something to mend that was not tried? Links of other owners may be meant to be so. */
+/* Is there something to mend that was not tried? Links of other owners may be so on purpose. */
 static bool link_wants(const Networkd *n, const Link *l) {
         return n->mend && l->file && strstr(l->file, OURS) &&
                ((l->stuck && !n->mend->restarted) || (l->unrouted && !n->mend->reconfigured));
 }
 
 /* If a link starts again between its lease and the address, systemd 252 removes what the kernel does not have
- * yet. It waits for the kernel forever, and sets nothing in that place, not even after ReconfigureLink
- * (github.com/systemd/systemd/issues/30876 and 16071). A new process has forgotten that. */
+ * yet. It waits for the kernel forever, and sets nothing instead, not even after ReconfigureLink
+ * (github.com/systemd/systemd/issues/30876 and 16071). A new process starts clean. */
 static int mend_stuck(Networkd *n, const char *link, uint64_t deadline_usec) {
         _cleanup_(sd_bus_close_unrefp) sd_bus *pid1 = NULL;
         log_warning("systemd-networkd has lost an address or a route of %s; restarting it", link);
@@ -424,7 +424,7 @@ static int mend_unrouted(Networkd *n, const Links *links, uint64_t deadline_usec
                 log_warning("%s has an IPv6 address, but no IPv6 routes; reconfiguring this interface",
                             l->name);
                 int e = networkd_reconfigure_link(n, (int)if_nametoindex(l->name), deadline_usec);
-                r = e == -EINTR ? e : r;        /* a link that has gone keeps none of the others */
+                r = e == -EINTR ? e : r;        /* a link that has gone does not stop the others */
         }
         return r;
 }

@@ -19,17 +19,17 @@ _must_check_ _nonnull_ int links_parse(const char *json, size_t size, Links *ret
 /* One link, from its file in /run/systemd/netif/links. The caller owns the texts. */
 _must_check_ _nonnull_ Link link_from_state(const char *name, const char *text);
 
-/* A process holds it while networkd reads its files again for it. */
+/* A process holds it while it has networkd reload its files. */
 #define NETWORKD_RELOAD_LOCK RUN_DIR "/networkd-reload.lock"
 
-/* Has networkd read its files again. 0 also if it does not run: it reads them when it starts. Waits for one
+/* Makes networkd reread its files. 0 also if it does not run: it reads them when it starts. Waits for one
  * that is starting. Without a bus, PID 1 reloads it, or restarts one that takes reloads from the bus alone
  * (systemd 252). Calls begins(), or NULL, before each request: networkd will have read all files up to the
  * last call. A failure has a diagnostic: CAUSE_BUS (-ETIMEDOUT: no answer in time), or CAUSE_INTERRUPTED. */
 typedef void (*ReloadBegins)(void *userdata);
 _must_check_ _nonnull(4) int networkd_reload(uint64_t deadline_usec, ReloadBegins begins, void *userdata,
                                              Diag *diag);
-/* Has networkd drop what a link has from another file than this one, and configure it again. systemd 253 and
+/* Makes networkd drop what a link has from any file but this one, and configure it again. systemd 253 and
  * later need that after a reload. First it waits 15 s at most until the link is configured. 1: done; 0:
  * nothing to do, or no bus yet; or a negative errno, without a diagnostic. */
 _must_check_ _nonnull_ int networkd_reconfigure(const char *name, const char *file, uint64_t deadline_usec);
@@ -37,7 +37,7 @@ _must_check_ _nonnull_ int networkd_reconfigure(const char *name, const char *fi
 _must_check_ _nonnull_ bool networkd_has(const char *name);
 
 /* Waits until done() is true of the links. It looks after each signal of networkd, each change of interfaces,
- * and some times a second, as done() may read files. Off the bus it reads the state files every 100 ms, or
+ * and 4 times a second, as done() may read files. Off the bus it reads the state files every 100 ms, or
  * without networkd `networkctl list --json=pretty`. -ETIMEDOUT at the deadline, -EINTR after SIGTERM, without
  * a diagnostic. done: 1 true, 0 not yet; a negative value ends the wait. mend, or NULL: once restarts
  * networkd if one of our links is stuck for 5 s, and once reconfigures unrouted links, and logs it. */

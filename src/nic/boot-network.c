@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-/* of the metadata service, before it reads the snapshot again */
+/* for the metadata service, before rereading the snapshot */
 #define TRY_USEC     (5 * USEC_PER_SEC)
 #define PAUSE_USEC   (500 * USEC_PER_MSEC)
 #define SETTLED_USEC (6 * USEC_PER_SEC) /* a second more than udev-net-manager waits for an address */
@@ -117,7 +117,7 @@ static int boot_look(const Links *links, void *userdata) {
         b->unready = links_find_unready(&facts);
         RENEW(b->configured, name_configured(links));
         b->looked = true;
-        if (b->unready)         /* the other process may wait for these links with its reload */
+        if (b->unready)         /* the other process may need it to reload these links */
                 close_fd(&b->reload_fd);
         _strv_ char **foreign = links_find_foreign(&facts);
         STRV_FOREACH(sentence, foreign)

@@ -32,7 +32,7 @@ bool instance_id_is_valid(const char *id) {
         return n > 0 && n <= 64 && !id[n] && !streq(id, BY_MAC);
 }
 
-/* As the kernel (dev_valid_name() of net/core/dev.c), without what a terminal cannot show. */
+/* Like the kernel (dev_valid_name() of net/core/dev.c), but only printable ASCII. */
 bool interface_name_is_valid(const char *name) {
         size_t n = strlen(name);
         for (const char *c = name; *c; c++)

@@ -14,12 +14,12 @@
 
 #define MACS           "meta-data/network/interfaces/macs/"
 #define MAX_INTERFACES 1024
-#define MAX_ADDRESSES  1024             /* of one interface; EC2 allows some dozens */
+#define MAX_ADDRESSES  1024             /* of one interface; EC2 allows dozens */
 #define MAX_NUMBER     255              /* of a card or device */
 #define FEW_INTERFACES 4
-/* without an address for longer: for EFA alone, and not asked again */
+/* no address for longer: EFA only, so not asked again */
 #define ADDRESS_USEC   (8 * USEC_PER_SEC)
-#define PARTIAL_USEC   (60 * USEC_PER_SEC)      /* an older interruption starts again */
+#define PARTIAL_USEC   (60 * USEC_PER_SEC)      /* an older partial round starts over */
 #define DEVICE_BIT     1u               /* bits of Eni.answered; the lists follow */
 #define CARD_BIT       2u
 #define LIST_BIT(i)    (4u << (i))
@@ -79,7 +79,7 @@ static int compare_macs(const void *a, const void *b) {
         return strcmp(((const Eni *)a)->mac, ((const Eni *)b)->mac);
 }
 
-/* The normal_ functions copy a word in the form that is compared; NULL: invalid. */
+/* The normal_ functions copy a word in canonical form; NULL: invalid. */
 static char *normal_mac(const char *s) {
         static const char form[] = "xx:xx:xx:xx:xx:xx";
         if (strlen(s) != strlen(form))
@@ -289,7 +289,7 @@ static int ask_primary(const Inquiry *q, char **primary) {
 }
 
 /* With the question for the card, one for prefixes would be the fourth request of an interface. 32 cards may
- * come up at once, so other cards than 0 do without: the CNI, which owns prefixes, ignores them
+ * come up at once, so cards other than 0 do without: the CNI, which owns prefixes, ignores them
  * (aws/amazon-vpc-cni-k8s:README.md, ENABLE_MULTI_NIC). On an unknown type, a card that stays unknown is card
  * 0. */
 static bool list_is_asked(const Inquiry *q, const Eni *eni, const struct EniList *l) {
@@ -314,7 +314,7 @@ static bool list_is_due(const Inquiry *q, const Eni *eni, size_t i) {
         return list_is_asked(q, eni, l) && (!(eni->answered & LIST_BIT(i)) || lacks_address(eni));
 }
 
-/* A late value that has come is not asked again. */
+/* A late value that came is not asked for again. */
 static bool lacks_something(const Inquiry *q, const Eni *eni) {
         bool lacks = lacks_place(q, eni) || lacks_address(eni) || !(eni->answered & DEVICE_BIT) ||
                      (q->question->cards != 1 && !(eni->answered & CARD_BIT));

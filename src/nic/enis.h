@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The network interfaces of this instance, from the metadata service
- * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-categories.html). It is late: an
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-categories.html). It lags: an
  * interface may exist for seconds before it is listed, or before its card and device number are
  * (amazonlinux/amazon-ec2-net-utils#105, #153). */
 #include "aws/aws.h"
@@ -21,7 +21,7 @@ typedef struct Eni {
 } Eni;
 typedef struct Enis {
         char *instance_id, *primary;    /* its MAC */
-        bool ipv6;                      /* the VPC has IPv6, so each gets the question for its addresses */
+        bool ipv6;                      /* the VPC has IPv6, so nodestrap asks each for its addresses */
         uint64_t ipv6_usec;             /* of the last such question */
         unsigned answers;               /* of the service, 404 too, since this began; not kept */
         Eni *items; size_t n;           /* in the order of their MACs */
@@ -36,7 +36,7 @@ typedef struct EniQuestion {
         /* network cards of this instance type; 0: not known. With one, no question for the card is needed */
         unsigned cards;
         char *const *skip;              /* MACs that need only be listed; or NULL */
-        uint64_t older_usec;            /* asks interfaces with older answers again */
+        uint64_t older_usec;            /* asks again where answers are older */
         /* asks again what was missing in older answers, and for IPv6 if there was none */
         uint64_t late_usec;
         uint64_t until_usec;            /* from then on asks only those of `again`; 0: no limit */
@@ -49,8 +49,8 @@ _nonnull_ bool enis_want_list(const Enis *e, const EniQuestion *question);
  * Then it asks for every interface that is not in `skip`: three requests each, and two more with IPv6. The
  * primary one is card 0, device 0 by definition. A 404 is not an error: the value stays -1 or NULL. Without
  * the primary MAC it asks nothing further. It asks for IPv4 prefixes on card 0, or with up to four
- * interfaces. A failure has a diagnostic, and all answers stay. Garbage is a failure (-EBADMSG) about the
- * instance, and after all other questions about a MAC of `again`. About another interface it is a warning. 1:
+ * interfaces. A failure has a diagnostic, and all answers stay. Garbage about the instance is a failure
+ * (-EBADMSG); about a MAC of `again` too, after all other questions; about another interface, a warning. 1:
  * until_usec left some unasked. */
 _must_check_ _nonnull_ int enis_ask(Imds *imds, const EniQuestion *question, Enis *e, Diag *diag);
 /* For the next process; enis_from_json() ignores invalid data. */

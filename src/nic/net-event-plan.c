@@ -58,7 +58,7 @@ static int read_boot(NetEvent *e) {
         return 0;
 }
 
-/* systemd.network(5): of files with one name the first of these counts */
+/* systemd.network(5): of files with the same name, the first counts */
 static const char places[][16] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
 
 static char **drop_ins_of(const Root *root, const char *name) {
@@ -153,8 +153,8 @@ int net_event_plan_addition(NetEvent *e, Plan **ret) {
         return r < 0 || judgement == JUDGEMENT_IGNORED ? r : plan_decided(e, ret);
 }
 
-/* Of gone interfaces, and of the former owner of this name: `remove` may come while that still exists, and
- * starts again then. A renamed interface keeps its time. */
+/* Of gone interfaces, and of the former owner of this name: `remove` may come while that exists; its time
+ * then restarts. A renamed interface keeps its time. */
 static void forget_early(NetEvent *e) {
         _strv_ char **macs = NULL;
         if (root_list(e->root, EARLY_DIR, &macs) < 0)
@@ -167,7 +167,7 @@ static void forget_early(NetEvent *e) {
         }
 }
 
-/* The next interface of this name must not inherit its metadata. udev does not tell the former MAC, so this
+/* The next interface of this name must not inherit its metadata. udev does not give the former MAC, so this
  * drops every MAC without an interface. A renamed one still exists. */
 static int forget(NetEvent *e) {
         Diag found = {};

@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-/* Of the 30 s until the deadline: after 5 s without an address an interface has none, as those for EFA alone.
+/* Of the 30 s until the deadline: after 5 s without an address an interface has none, like EFA-only ones.
  * After 8 s without a network card, on an unknown type, the card is the only one. */
 #define ADDRESS_SHARE(span) ((span) / 6)
 #define CARD_SHARE(span)    ((span) * 4 / 15)
@@ -21,12 +21,12 @@
 #define ROUND_SHARE(span)   CARD_SHARE(span)
 #define ROUND_USEC   (500 * USEC_PER_MSEC)
 #define LATER_USEC   (2 * USEC_PER_SEC)
-/* a complete answer that is not older is not asked again */
+/* a complete answer this young is not asked for again */
 #define YOUNG_USEC   (60 * USEC_PER_SEC)
 #define BUDGET_USEC  (5 * USEC_PER_SEC)         /* of the requests of one process, while the others wait */
-/* So long the others wait for its questions on their behalf, and it goes on to ask. With a slower service
- * each asks for its own interface in parallel: in sequence they would miss their deadline. If many get
- * answers in that time, they wait longer. */
+/* For this long, one process asks on behalf of the others, which wait. With a slower service each asks for
+ * its own interface in parallel: in sequence they would miss their deadline. If many get answers in that
+ * time, they wait longer. */
 #define PATIENCE_USEC (2500 * USEC_PER_MSEC)
 #define MANY          4
 #define SLICE_USEC    (500 * USEC_PER_MSEC)     /* then the others see what has come */
@@ -187,7 +187,7 @@ static bool many_come(const NetEvent *e) {
         return n >= MANY;
 }
 
-/* With its index, another interface with the same MAC is noticed. */
+/* The index reveals another interface with the same MAC. */
 static void note_ifindexes(NetEvent *e) {
         Enis *enis = &e->snapshot.enis;
         for (size_t i = 0; i < enis->n; i++) {
@@ -197,7 +197,7 @@ static void note_ifindexes(NetEvent *e) {
         }
 }
 
-/* The own interface, and then those of other processes, while these wait. */
+/* Its own interface, and then those of other processes, while these wait. */
 static int ask_for_all(NetEvent *e, EniQuestion *question, Diag *found) {
         uint64_t begin = now_usec(), now = begin;
         for (;;) {

@@ -10,7 +10,7 @@ typedef enum Manager {
         MANAGER_CNI,
         _MANAGER_INVALID = -22,
 } Manager;
-/* "", "io.systemd.Network", "cni": as nodeadm; the second is of systemd (ID_NET_MANAGED_BY=,
+/* "", "io.systemd.Network", "cni": as in nodeadm; the second: systemd (ID_NET_MANAGED_BY=,
  * systemd/systemd#29782) */
 DECLARE_STRING_TABLE(manager, Manager);
 

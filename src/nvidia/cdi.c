@@ -30,7 +30,7 @@ const char *cdi_fault(const json_t *spec) {
         return json_is_array(json_object_get(spec, "devices")) ? NULL : "it has no list of devices";
 }
 
-/* Every naming of the toolkit: index, type-index, uuid (pkg/nvcdi/namer.go). */
+/* All names of the toolkit: index, type-index, uuid (pkg/nvcdi/namer.go). */
 static bool is_name_of(const char *name, const CdiWanted *w) {
         const char *index = startswith(name, w->mig ? "mig" : "gpu") ? name + strlen("gpu") : name;
         return streq(index, w->index) || (*w->uuid && streq(name, w->uuid));
@@ -51,7 +51,7 @@ static void add_missing(const json_t *spec, const CdiWanted *w, char ***to) {
                     count_nodes(device, CAPABILITIES, true) + count_nodes(spec, CAPABILITIES, true) <
                             CAPABILITIES_EACH)
                         strv_push(to, xasprintf(CAPABILITIES "… in device %s", w->index));
-                return;         /* its other names are equal */
+                return;         /* other names are aliases */
         }
         strv_push(to, xasprintf("device %s", w->index));
 }

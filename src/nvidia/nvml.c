@@ -174,7 +174,7 @@ static struct { NVML_FUNCTIONS(POINTER) } nvml;
 enum { CLOCK_GRAPHICS = 0, CLOCK_MEMORY = 2 };  /* nvmlClockType_t */
 #define CALL(member, ...) (nvml.member ? (int)nvml.member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND)
 
-/* A library reports too little room by its code; if only by the count, this adds the code. */
+/* The code reports too little room; if only the count does, this adds the code. */
 static int list_code(int code, const unsigned *count, unsigned room) {
         return code == NVML_OK && *count > room ? NVML_INSUFFICIENT_SIZE : code;
 }

@@ -5,7 +5,7 @@
  * NVML_FUNCTION_NOT_FOUND: the library is too old. Thread-safe; a call may hang with the driver. */
 #include "base/macro.h"
 
-enum { /* nvmlReturn_t, as far as used */
+enum { /* nvmlReturn_t, the ones used */
        NVML_OK = 0,
        NVML_INVALID_ARGUMENT = 2,
        NVML_NOT_SUPPORTED = 3,
@@ -149,7 +149,7 @@ _must_check_ _nonnull_ int nvml_retired_pages(NvmlDevice device, bool *ret_pendi
 _must_check_ _nonnull_ int nvml_uncorrected_errors(NvmlDevice device, uint64_t *ret);
 
 _must_check_ _nonnull_ int nvml_link_is_up(NvmlDevice device, unsigned link, bool *ret);
-/* How often it was trained again after errors. */
+/* How often it was retrained after errors. */
 _must_check_ _nonnull_ int nvml_link_recoveries(NvmlDevice device, unsigned link, uint64_t *ret);
 
 enum { /* nvmlClocksEventReason…, those that are faults */

@@ -29,7 +29,7 @@ typedef enum ActionType {
         ACTION_UNMASK_UNIT,     /* target: unit that an earlier run of this boot masked */
         ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work. Waits for it, never starts
                                  * it, fails if it failed. Unchanged if it does not exist or has no job */
-        ACTION_CHECK_UNIT,      /* target: unit that runs; it and its processes stay for a moment */
+        ACTION_CHECK_UNIT,      /* target: unit that runs; it and its processes stay up briefly */
         ACTION_SET_SYSCTL,      /* target: "vm.max_map_count"; with: its value */
         ACTION_SET_TUNING,      /* target: "cpus"; governor and idle states, or with: "as before" */
         ACTION_RESERVE_PAGES,   /* target: "1Gi", "2Mi on node 0"; pages */
@@ -37,8 +37,8 @@ typedef enum ActionType {
         ACTION_CHECK_MACHINE,   /* target: "devices"; census; the first missing device is the cause */
         ACTION_CHECK_EFA,       /* target: "efa"; the driver has all of device.seen and device.count */
         ACTION_CHECK_DRIVER,    /* target: "nvidia"; loaded with device.parameters, on device.seen */
-        ACTION_CHECK_VERSIONS,  /* target: "nvidia"; words match the driver, but nvlsm only exists */
-        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*"; device.count; none always fails */
+        ACTION_CHECK_VERSIONS,  /* target: "nvidia"; words match the driver, nvlsm need only exist */
+        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*"; device.count; zero always fails */
         ACTION_AWAIT_FABRIC,    /* target: "fabric"; NVML: all device.count GPUs have joined; class */
         ACTION_AWAIT_LICENSE,   /* target: "grid"; NVML: all device.count vGPUs have a licence */
         ACTION_CHECK_HEALTH,    /* target: "gpus"; device.parameters (HealthLook) on device.seen and
@@ -58,7 +58,7 @@ typedef enum ActionType {
         ACTION_MARK_NODE,      /* target: TAINT_FILE; for a failure of after_any, or a clique; node */
         ACTION_REMOVE_FILE,     /* target: path of a file, link or empty directory */
         ACTION_LINK_FILE,       /* target: path; with: where the symbolic link leads */
-        ACTION_RELOAD_NETWORKD, /* target: "systemd-networkd"; if an action before changed something */
+        ACTION_RELOAD_NETWORKD, /* target: "systemd-networkd"; if an earlier action changed anything */
         ACTION_TAKE_TURN,       /* target: "devices"; lock against other processes that work on them */
         ACTION_FORGET_STATE,    /* target: kubelet directory; words: its settings; removes state of an earlier
                                  * boot that kubelet refuses, unless kubelet ran in this boot */
@@ -94,7 +94,7 @@ DECLARE_STRING_TABLE(live, Live);
 
 /* The MIG instances of a GPU by PCI order, as they fit: "1g.10gb" or an id; none: MIG is off. */
 typedef struct MigLayout { unsigned gpu; char **profiles; } MigLayout;
-/* Moves the content of from to the directory name below the target; "": to the target itself. */
+/* Moves the content of `from` to directory `name` below the target; "": to the target itself. */
 typedef struct Move { char *from, *name; } Move;
 
 typedef struct Action {
@@ -106,13 +106,13 @@ typedef struct Action {
         char *with;                     /* variant: "raid0 3 disks", "xfs", "noatime"; or NULL */
         char *why;                      /* the reason, for people; not in the plan id */
         char **after;                   /* ids that must succeed before */
-        char **after_any;               /* ids that must end before, well or not */
+        char **after_any;               /* ids that end first, failed or not */
         uint64_t deadline_usec;
         char *timed_from;               /* id; the deadline starts when that action ends; or NULL */
         bool optional;                  /* start-unit: may be missing; await-unit: may be ordered later */
         bool retry;                     /* start-unit: retried with back-off until the deadline */
         bool lenient;                   /* a failure is only a warning (gate: warn, persistenced, …) */
-        bool secret;                    /* free-form user data in the file, with or a file that it reads */
+        bool secret;                    /* free-form user data in the file, `with` or a file it reads */
         bool revealed;                  /* secret, but the user asked to see it */
         bool quiet;                     /* its output is not repeated: it may quote secret files */
         GpuClass class;                 /* for steps of GPUs */

@@ -80,7 +80,7 @@ static const Array *holding_array(Stores *s) {
         return found;
 }
 
-/* "nvme1n1 (…): member 0 of md array data (raid0 of 3), …": all members of the array of like. */
+/* "nvme1n1 (…): member 0 of md array data (raid0 of 3), …": all members of that array. */
 static char *members_text(const Stores *s, const Disk *like) {
         Text t = {};
         for (size_t i = 0; i < s->n; i++)

@@ -60,7 +60,7 @@ static const Row schema_3[] = {
         { R3 "/containerd/runtimes/%/options/BinaryName",    "$binary" },
         { R3 "/containerd/runtimes/%/options/SystemdCgroup", "true" },
         { R3 "/cni/bin_dir",                                 "\"/opt/cni/bin\"", NEED_UP_TO_2_0 },
-        /* 2.1 warns of bin_dir at each start */
+        /* 2.1 warns about bin_dir at start */
         { R3 "/cni/bin_dirs",                                "[\"/opt/cni/bin\"]", NEED_2_1 },
         { R3 "/cni/conf_dir",                                "\"/etc/cni/net.d\"" },
         { NULL }
@@ -258,7 +258,7 @@ static json_t *images_of(const json_t *settings, const Choice *c, const char *ke
         return json_object_get(find_plugin(settings, c->schema == 2 ? CRI_2 : IMAGES_3), key);
 }
 
-/* From 2.1 on containerd pulls by the transfer service unless a setting prevents it
+/* Since 2.1 containerd pulls via the transfer service unless a setting prevents it
  * (internal/cri/config/config.go: CheckLocalImagePullConfigs()). */
 static bool uses_transfer(const json_t *all, const Choice *c) {
         static const char tables[][8] = { "mirrors", "configs", "auths" };
@@ -289,7 +289,7 @@ static void yield_to_user(const Plan *plan, json_t *all, const json_t *user, con
             json_object_del(json_object_get(find_plugin(all, plugin), "cni"), ours) == 0)
                 text_add(said, "; cni.%s left out because of cni.%s", ours, theirs);
         if (plan->as_nodeadm || json_object_get(registry, "config_path"))
-                return;                 /* and there is a warning */
+                return;                 /* a warning says so */
         for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
                 if (json_object_size(json_object_get(registry, tables[i])) > 0 &&
                     json_object_del(images_of(all, c, "registry"), "config_path") == 0)
@@ -307,7 +307,7 @@ static void yield_to_transfer(json_t *all, const json_t *user, const Choice *c, 
 }
 
 /* From 2.3 on the table of the server plugin replaces [grpc] (cmd/containerd/server/config/config.go:
- * serviceMigrate()). As nodeadm, kubelet gets the path that nodeadm writes. */
+ * serviceMigrate()). With as_nodeadm, kubelet gets the nodeadm path. */
 const char *plan_containerd_socket(const Config *config, const Host *host, bool as_nodeadm) {
         const json_t *user = as_nodeadm ? NULL : containerd_settings(config, host->containerd_version);
         const json_t *server = version_at_least(host->containerd_version, 2, 3)
@@ -386,7 +386,7 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
         return 0;
 }
 
-/* For src/pull. It asks SOCI for images, as kubelet does, where that runs and has to see the login. */
+/* For src/pull. It asks SOCI for images, as kubelet does, where SOCI runs and must see the login. */
 static void plan_images(Plan *plan, const Config *config, const Host *host, const Choice *c) {
         const char *provider = host->image_credential_provider;
         if (!config->containerd.pre_pull)

@@ -73,8 +73,8 @@ static const Setting settings[] = {
         { "apiVersion",                                      0,  0, API_VERSION },
 };
 
-/* Gates that are GA from 1.from on, of which kubelet warns. It does not start with one that it no longer
- * knows: the table above ends there (kubernetes:pkg/features/kube_features.go). */
+/* Gates GA from 1.from on, which kubelet warns about. It does not start with one that it no longer knows: the
+ * table above ends there (kubernetes:pkg/features/kube_features.go). */
 static const struct { const char *path; unsigned from; } stable_gates[] = {
         { "featureGates/DynamicResourceAllocation", 34 },
         { "featureGates/KubeletCredentialProviders", 26 },
@@ -91,7 +91,7 @@ int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6) {
         _free_ char *network = xstrndup(cidr, (size_t)(slash - cidr));
         int family = strchr(network, ':') ? AF_INET6 : AF_INET;
         size_t bits = family == AF_INET6 ? 128 : 32;
-        /* 2^4 addresses hold a tenth */
+        /* 16 addresses have a 10th */
         if (inet_pton(family, network, address) != 1 || prefix > bits - 4)
                 return -EINVAL;
         for (size_t bit = prefix; bit < bits; bit++)
@@ -204,7 +204,7 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Pl
                         if (streq(decided[k].path, s->path))
                                 json = decided[k].json;
                 json_t *value = json && *json ? json_loads(json, JSON_DECODE_ANY, NULL) : NULL;
-                /* kubelet warns of stable gates; nodeadm writes them anyway */
+                /* kubelet warns about stable gates; nodeadm writes them */
                 if (value && version_at_least(host->kubelet_version, 1, s->from) &&
                     !(s->until && version_at_least(host->kubelet_version, 1, s->until)) &&
                     (options->as_nodeadm ||

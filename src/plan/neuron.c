@@ -8,7 +8,7 @@
 /* The driver makes the nodes while it loads. */
 #define NODES_TIMEOUT (10 * USEC_PER_SEC)
 
-/* On inf1 one unit replaces the driver by an older one, and the other builds it (awslabs/amazon-eks-ami#2579,
+/* On inf1 one unit replaces the driver with an older one, the other builds it (awslabs/amazon-eks-ami#2579,
  * #2486). Before that the wrong driver would be loaded. */
 static const char *const loaders[] = { "neuron-package-install.service", "neuron-kmod-load.service" };
 

@@ -82,7 +82,7 @@ static void alive_look(Unit *u) {
         if (state_is_busy(s))
                 u->timer = sd_event_source_disable_unref(u->timer);     /* wait for its end */
         else if (!state_runs(s)) {
-                /* systemd unloads a unit that ended well and forgets its result. */
+                /* systemd unloads a unit that succeeded and forgets its result. */
                 if (streq(u->state.active, "inactive") && u->state.code == 0)
                         RENEW(u->job_result, xstrdup("gone"));
                 unit_fail(u);

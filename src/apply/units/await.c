@@ -32,8 +32,8 @@ static int on_asked_again(sd_bus_message *m, void *userdata, _unused_ sd_bus_err
         return 0;
 }
 
-/* A restarted unit is failed for an instant, with signals (systemd: service_enter_dead() in service.c), but
- * not in a reply. So ask systemd again. */
+/* A restarted unit seems failed briefly in signals (systemd: service_enter_dead() in service.c), but not in a
+ * reply. So ask systemd again. */
 static void await_look(Unit *u) {
         if (state_is_busy(&u->state))
                 follow(u);

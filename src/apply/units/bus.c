@@ -60,7 +60,7 @@ static int on_subscribed(sd_bus_message *m, void *userdata, _unused_ sd_bus_erro
         return 0;
 }
 
-/* systemd sent the last properties before, still with the job. */
+/* The last properties came earlier and still name the job. */
 static void unit_job_removed(Unit *u, const char *result) {
         if (u->state.job && streq(u->state.job, u->job))
                 *u->state.job = 0;
@@ -437,7 +437,7 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
             sd_bus_message_enter_container(m, 'a', "(usssoo)") < 0)
                 return 0;                       /* the job has ended */
         while (sd_bus_message_read(m, "(usssoo)", NULL, &unit, NULL, NULL, &job, NULL) > 0) {
-                /* nodestrap-run waits for the devices lock (devices-lock.c), which systemd does not know. */
+                /* nodestrap-run waits for the devices lock (devices-lock.c), unknown to systemd. */
                 if (!(streq(unit, own) ||
                       (streq(own, "nodestrap-devices.service") && streq(unit, "nodestrap-run.service")))) {
                         unit_look_for_deadlock(u, job);

@@ -315,7 +315,7 @@ static const UnitKind stop_kind = { .ended = stop_ended, .failed = "did not stop
 static const UnitKind reload_kind = {};
 
 int unit_check(Task *t) {
-        /* do files move away from it? */
+        /* are its files to be moved? */
         int looked = t->action->type == ACTION_STOP_UNIT ? storage_check(t) : CHECK_NEEDED;
         if (looked != CHECK_NEEDED)
                 return looked;
@@ -325,7 +325,7 @@ int unit_check(Task *t) {
         return r;
 }
 
-/* Restarts that are not our failure. systemd resets the count at a manual start, unless it is about to
+/* Restarts not to count as failures. systemd resets the count at a manual start, unless it is about to
  * restart the unit itself. A start then joins or triggers that restart, which counts. A restart continues the
  * count (until v252). */
 static uint32_t restarts_granted(const Unit *u) {

@@ -21,7 +21,7 @@ static bool is_primary(const InterfaceFacts *f) {
         return f->enis->primary && streq(f->enis->primary, f->interface->mac);
 }
 
-/* An early interface is not of the CNI because its first try failed, or the metadata service was late. */
+/* A failed first try or a late metadata service does not give an early interface to the CNI. */
 static bool came_behind_marker(const InterfaceFacts *f) {
         return f->init_ran && !strv_contains(f->early, f->interface->mac);
 }
@@ -32,7 +32,7 @@ static bool is_managed(const InterfaceFacts *f) {
 }
 
 /* A kept decision never gives the primary interface to the CNI, or the node would boot without a network. It
- * may be so in this boot, where running interfaces stay as they are. */
+ * may in this boot, where running interfaces stay as they are. */
 static const Decision *kept_decision(const InterfaceFacts *f) {
         const Decision *kept = decision_find(f->decisions, f->interface->mac, f->interface->name);
         bool counts = !kept || kept->manager == MANAGER_NETWORKD || !is_primary(f) ||
@@ -88,7 +88,7 @@ Judgement interface_judge(const InterfaceFacts *f, char **ret_why) {
         return why ? JUDGEMENT_LATE : JUDGEMENT_IGNORED;
 }
 
-/* The decision comes first: a power cut must not remove it before a file that follows from it. Then come the
+/* The decision comes first: a power cut must not lose it but keep a file that follows from it. Then come the
  * files of networkd, in sequence, and then what depends on them. */
 typedef struct Making {
         Plan *plan;
@@ -123,7 +123,7 @@ static void remove_network(Making *m, const char *path, const char *why) {
         next_change(m, plan_add(m->plan, ACTION_REMOVE_FILE, PHASE_CONFIG, GROUP, path, why));
 }
 
-/* Did another MAC decide for that name? */
+/* Is that name decided for another MAC? */
 static bool is_anothers(const Decisions *d, const char *mac, const char *name) {
         return ANY(k, d->items, d->n, streq(k->name, name) && k->mac && !streq(k->mac, mac));
 }
@@ -213,7 +213,7 @@ static void remove_network_files(Making *m, const char *name, char *const *files
 }
 
 /* Our file has another name than that of amazon-ec2-net-utils, so networkd would miss the drop-ins of the
- * image (awslabs/amazon-eks-ami#2623). Of one name /etc counts, then /run (systemd.network(5)). */
+ * image (awslabs/amazon-eks-ami#2623). /etc comes first, then /run (systemd.network(5)). */
 static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) {
         static const char folders[][8] = { "/etc/", "/run/", "/" };
         for (size_t k = 0; k < ARRAY_SIZE(folders); k++)
@@ -232,8 +232,8 @@ static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) 
                 }
 }
 
-/* A stale link leads nowhere, or to a later file of another package. The file with spec.instance.network.mtu
- * is of init, which wrote it in this boot. */
+/* A stale link leads nowhere, or to a later file of another package. init wrote the file with
+ * spec.instance.network.mtu in this boot. */
 static void remove_stale_links(Making *m, const InterfaceFacts *f, const char *path) {
         _free_ char *below = xasprintf("%s.d/", path + strlen(NETWORK_DIR "/"));
         for (char *const *file = f->files; file && *file; file++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Facts about one network interface → do they suffice, and its plan. Pure, as all here. */
+/* Facts about one network interface → do they suffice, and its plan. All here is pure. */
 #include "nic/enis.h"
 #include "nic/nic.h"
 #include "plan/plan.h"

@@ -20,7 +20,7 @@ static char *link_own_file(const char *name) {
         return xasprintf(NETWORK_DIR "/70-eks-%s.network", name);
 }
 
-/* Of all files that match a link the first name counts, in any directory; of one name that of /etc
+/* Of all files that match a link the first name wins, in any directory; for one name, /etc does
  * (systemd.network(5)). A later one, as 80-ec2.network of the image, counts until networkd reads ours. */
 static Origin link_origin(const Link *link) {
         _free_ char *own = link_own_file(link->name);

@@ -46,7 +46,7 @@ static char *primary_file(const char *mac) {
 }
 
 /* networkd puts all routes of DHCP and router advertisements into one table: that of the interface, where its
- * subnet is on-link without a question. The main table gets a default route after the primary one. */
+ * subnet is on-link anyway. The main table gets a default route after the primary one. */
 static void add_routes(Text *t, int card, int device) {
         unsigned metric = (unsigned)INTERFACE_METRIC(card, device),
                  table = (unsigned)INTERFACE_TABLE(card, device);
