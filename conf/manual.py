@@ -21,9 +21,9 @@ HEALTH, is one.
 .PP
 reboot and poweroff act only for hardware causes, and before kubelet has run.
 Only the systemd units of nodestrap do so; an init that you run does not. Each
-instance reboots at most once: a ledger on its root disk records it. Nothing on
-a node stops a group that replaces machines for ever. An alarm that suspends
-its launches does, or a limit of the NodePool. Stopping and terminating both
+instance reboots at most once: a ledger on its root disk records it. A node
+cannot stop its group from replacing machines for ever. Set an alarm that
+suspends its launches, or a limit in the NodePool. Stopping and terminating both
 lose what is on instance stores.
 See
 .BR nodestrap\-cluster (7),
@@ -145,9 +145,9 @@ such a file, which may lack
 .IR spec.cluster ,
 with
 .BR "nodestrap config check \-\-partial" .
-With Karpenter, or a managed node group whose launch template names no AMI, only
-this way works. Both merge your user data with a part of theirs, as MIME text,
-so it must not be compressed.
+With Karpenter and amiFamily AL2023, or a managed node group whose launch
+template names no AMI, only this way works. Both merge your user data with a
+part of theirs, as MIME text, so it must not be compressed.
 .PP
 .I /usr/share/doc/nodestrap/examples
 has

@@ -100,7 +100,7 @@ static void warn_dropped(const Node *n, const Field *fields, const Path *up, con
                 if (f && *f->since)
                         diag_warn_at(diag, "eksctl-drops", &at, path,
                                      "eksctl drops this key, which nodeadm does not have; put it into a "
-                                     "file in the image and name that in /etc/nodestrap/sources");
+                                     "file in /etc/eks/nodeadm.d of the image");
                 else if (f && f->type == FIELD_MAP)
                         warn_dropped(m->value, f->fields, &own, source, diag);
         }

@@ -164,7 +164,7 @@ static const Field huge_pages_fields[] = {
 };
 
 static const Field efa_fields[] = {
-        { FIELD("mode", "Use EFA if there is any (auto), fail without it, or leave it alone."),
+        { FIELD("mode", "auto: use EFA if there is any; require: fail without it; off: leave it alone."),
           NAMES(efa_mode_table), AT(ENUM, instance.efa), OURS("require") },
         { FIELD("expectedDevices", "How many EFA devices there must be; 0: any number."), .max = 1024,
           AT(INTEGER, instance.expected_efa), OURS("32") },
@@ -220,9 +220,9 @@ static const Field instance_fields[] = {
           OURS("{\"mode\": \"auto\"}") },
         { FIELD("environment",
                 "Environment variables by service, with or without .service. The entry default is for "
-                "containerd, kubelet, SOCI and each service named here; as nodeadm, for all "
-                "services. A variable name has letters, digits and _. For proxies see nodestrap(8), "
-                "ENVIRONMENT."), .fields = environment_item,
+                "containerd, kubelet, SOCI and each service named here; under the name "
+                "nodeadm, for all services. A variable name has letters, digits and _. For proxies see "
+                "nodestrap(8), ENVIRONMENT."), .fields = environment_item,
           BOUND(DICT, instance, bind_environment),
           NODEADM("{\"default\": {\"HTTPS_PROXY\": \"http://10.0.0.8:3128\", "
                   "\"HTTP_PROXY\": \"http://10.0.0.8:3128\", "
@@ -296,7 +296,7 @@ static const Field nvidia_fields[] = {
           .pattern = DOC("^[0-9a-z.+-]+( *, *[0-9a-z.+-]+)*$|^$"), BOUND(LIST, nvidia, bind_mig),
           OURS("[{\"devices\": \"all\", \"profiles\": {\"1g.10gb\": 7}}]") },
         { FIELD("memoryMode",
-                "The driver manages coherent GPU memory (CDMM), or the kernel does, as NUMA nodes."),
+                "Manager of coherent GPU memory: driver (CDMM), or numa: the kernel, as NUMA nodes."),
           NAMES(memory_mode_table), AT(ENUM, nvidia.memory), OURS("driver") },
         { FIELD("clocks", "GPU clocks."), NAMES(clocks_table), AT(ENUM, nvidia.clocks), OURS("max") },
         { FIELD("health", "Must the hardware be healthy before kubelet starts?"), NAMES(health_policy_table),

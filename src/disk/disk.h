@@ -67,15 +67,15 @@ _nonnull_ bool raid_is_ours(const RaidMember *m);
  * strings. */
 #define MD_SUPERBLOCK_SIZE 4096
 _must_check_ _nonnull_ int raid_member_parse(const void *block, uint64_t offset, RaidMember *ret);
-/* Without the host: "kubernetes" of "ip-10-0-0-1:kubernetes" (mdadm(8), --homehost). */
+/* Without the host: "kubernetes" in "ip-10-0-0-1:kubernetes" (mdadm(8), --homehost). */
 _nonnull_ const char *raid_short_name(const char *name);
 
-/* Reads all of size. NULL, or an error text that the caller frees. */
+/* Reads size bytes. NULL, or an error text that the caller frees. */
 _must_check_ _nonnull_ char *disk_read(int fd, void *data, size_t size, uint64_t offset);
 /* *ret_first: the first non-zero byte that was seen, or size. *ret_marked: our mark was seen. NULL, or a read
  * error that the caller frees. */
 _must_check_ _nonnull_ char *blank_look(int fd, uint64_t size, uint64_t *ret_first, bool *ret_marked);
 /* Writes or removes the mark that allows overwriting, and syncs. member: before the superblock of an array
- * member; else at many places. 0 or a negative errno. */
+ * member; else in many places. 0 or a negative errno. */
 _must_check_ int disk_mark(int fd, bool member, bool set);
 _nonnull_ bool disk_is_marked(const Root *root, const char *name);

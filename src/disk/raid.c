@@ -23,7 +23,7 @@ static uint32_t checksum(const uint8_t *block, size_t size) {
         return (uint32_t)((sum & 0xffffffff) + (sum >> 32));
 }
 
-/* -1: spare, faulty or journal, whose numbers are not places. */
+/* -1: spare, faulty or journal, whose roles are not slots. */
 static int role_of(const Superblock *s, const uint8_t *block, size_t max_dev, uint32_t disks) {
         size_t device = le32toh(s->dev_number);
         uint16_t role;

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include <jansson.h>
 
-/* Limits, so that no user data can take all memory or minutes (L1, L2). */
+/* Limits, so that no user data can take minutes or all memory (L1, L2). */
 #define DOC_MAX_BYTES  (1u << 20)       /* unpacked, of the whole or of a part */
 #define DOC_MAX_DEPTH  100u             /* of nested maps and lists */
 #define DOC_MAX_NODES  10000u           /* of one user document, with its aliases expanded */
@@ -15,10 +15,10 @@
 
 /* ---- bytes ---- */
 typedef struct Blob {
-        /* at.line: the line of the source on which data begins, from 1; at.column: how many characters of
-         * the source are in front of each of its lines */
+        /* at.line: the line of the source on which data begins, from 1; at.column: how many characters of the
+         * source precede each of its lines */
         Position at;
-        char *data;             /* owned, a NUL behind it */
+        char *data;             /* owned, a NUL after it */
         size_t size;
         unsigned max_nodes;     /* of one document; 0: DOC_MAX_NODES */
         bool unpacked;          /* doc_unpack() has been here */
@@ -47,15 +47,15 @@ static inline const char *table_cell(const char **at) {
         return cell;
 }
 
-/* Code of the warning of a part with another type that looks like a NodeConfig. */
+/* Warning code for a part of another type that looks like a NodeConfig. */
 #define MIME_NEAR "unread-part"
 /* A message → its NodeConfig parts in order, without transfer encodings (M1 to M12, E2). Any other text
- * becomes one blob with at.part 0, and *ret_is_mime is false. Parts count from 1 over all leaves of the
- * message. Damage in parts of other types is never an error. */
+ * becomes one blob with at.part 0, and *ret_is_mime is false. at.part counts all leaves of the message from
+ * 1. Damage in parts of other types is never an error. */
 _must_check_ _nonnull_ int mime_split(const Blob *message, const char *content_type, Blobs *ret,
                                       bool *ret_is_mime, Diag *diag);
-/* Where the closing delimiter of a multipart begins, and its boundary, for the caller to free: a part more
- * fits there. 1; 0: not a multipart; -EINVAL: no closing delimiter, or text behind it. */
+/* Where the closing delimiter of a multipart begins (a new part fits there), and its boundary, which the
+ * caller frees. 1; 0: not a multipart; -EINVAL: no closing delimiter, or text after it. */
 _must_check_ _nonnull_ int mime_find_end(const Blob *message, size_t *ret_at, char **ret_boundary);
 
 /* ---- YAML ---- */
@@ -68,8 +68,8 @@ typedef struct Member { const char *key; Mark at; Node *value; } Member;
 struct Node {
         NodeType type;
         bool plain;             /* scalar: without quotes and !!str */
-        char block;             /* scalar: '|' literal, with the lines of the source from the next one on;
-                                 * '>' folded; ' ' plain, on several lines; 0 */
+        char block;             /* scalar: '|' literal, with its text from the next source line on; '>'
+                                 * folded; ' ' plain, on several lines; 0 */
         Mark at;
         size_t n;               /* scalar: bytes of text; list: items; map: members */
         union { const char *text; Node **items; Member *members; };
@@ -89,7 +89,7 @@ _nonnull_ void documents_move(Documents *to, Documents *from);         /* emptie
 _must_check_ _nonnull_ int yaml_parse(const Blob *blob, Documents *ret, Diag *diag);
 /* A scalar as go-yaml reads it; dates stay text (T5). -EINVAL: infinity and NaN, as JSON has none. */
 _must_check_ _nonnull_ int yaml_resolve(const Node *scalar, json_t **ret);
-/* The same of a whole subtree; its keys are text (T2). */
+/* The same for a subtree; its keys are text (T2). */
 _must_check_ _nonnull_ int yaml_to_json(const Node *node, json_t **ret);
 const Node *node_get(const Node *map, const char *key);         /* NULL: no key, or not a map */
 /* Is it null, or empty? */
@@ -134,7 +134,7 @@ typedef struct ExprVariable { const char *name; int64_t value; } ExprVariable;
  *   ips_per_eni          IPv4 addresses that one interface can have
  *   max_pods             what the standard formula gives: default_enis * (ips_per_eni - 1) + 2
  *   vcpus                of the instance type
- *   physical_memory_mib  of the instance type (first called memory_mib).
+ *   physical_memory_mib  of the instance type (formerly memory_mib).
  * nodeadm takes a result from 1 to 2147483647; on any other, or an error, it warns and uses max_pods. */
 _must_check_ _nonnull_ int expr_evaluate(const char *text, const ExprVariable *variables, size_t n,
                                          int64_t *ret, char **ret_why);

@@ -15,14 +15,14 @@
 #define SPACE    BLANKS NEWLINES
 
 typedef struct Syntax {
-        const char *comments;           /* each begins a comment in the place of a name */
+        const char *comments;           /* each begins a comment where a name may begin */
         const char *continues;          /* lets a comment continue on the next line */
         const char *before_equals;      /* may stand between name and "=" */
         const char *prefix;             /* may stand before the name, or NULL */
-        /* from behind the "=" to the end of the value; NULL: refused */
+        /* from after the "=" to the end of the value; NULL: refused */
         const char *(*read)(const char *p, Text *value);
 } Syntax;
-/* To behind the closing quote. In double quotes a backslash escapes " \ ` $ and line ends. */
+/* Past the closing quote. In double quotes a backslash escapes " \ ` $ and newlines. */
 static const char *quoted_read(const char *p, char quote, Text *value) {
         for (; *p && *p != quote; p++) {
                 bool escaped = quote == '"' && *p == '\\' && p[1];
@@ -69,7 +69,7 @@ static bool is_for_shells(char c, char quote) {
         return is_char_of(c, !quote ? "$`\\;&|<>()" : quote == '"' ? "$`\\\n" : "\n");
 }
 
-/* Up to a blank outside of quotes; plain: or what needs a shell. ret_quote: one that is still open. */
+/* Up to an unquoted blank; plain: or to what needs a shell. ret_quote: the quote still open. */
 static const char *word_read(const char *p, bool plain, Text *word, char *ret_quote) {
         char quote = 0;
         for (; *p && (quote || !is_char_of(*p, SPACE)) && !(plain && is_for_shells(*p, quote)); p++)

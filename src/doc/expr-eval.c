@@ -39,7 +39,7 @@ typedef struct Shape { ExprType types, items; } Shape;
 
 static int check(const Expr *e, Shape *ret, ExprError *error);
 
-/* Numbers of two types compare only where one type is known at run time alone (dyn): nodeadm does not set
+/* Numbers of two types compare only where one type is known only at run time (dyn): nodeadm does not set
  * CrossTypeNumericComparisons (google/cel-go cel/options.go). */
 static bool is_comparable(ExprType a, ExprType b) {
         bool known = (a & (a - 1)) == 0 && (b & (b - 1)) == 0;

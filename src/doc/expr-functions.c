@@ -207,7 +207,7 @@ static const char *convert_type(const ExprCall *c, ExprValue *ret) {
         return give(ret, (ExprValue){ .type = EXPR_TYPE, .named = c->args->type });
 }
 
-/* Towards zero. Refuses the limits themselves, as cel-go: as a double, the upper one is 2^63. */
+/* Towards zero. Refuses the limits too, as cel-go does: as a double, the upper one is 2^63. */
 static const char *number_to_int(const ExprCall *c, ExprValue *ret) {
         const ExprValue *a = c->args;
         if (a->type == EXPR_UINT ? a->u > INT64_MAX : !(fabs(a->d) < 9223372036854775808.0))

@@ -26,7 +26,7 @@ static const char *lex_real(ExprPool *pool, const char *from, const char *end, E
         return isfinite(ret->d) ? NULL : "a number that is too large for a double";
 }
 
-/* Digits, [. digits] [e [+-] digits], or 0x digits; a u behind makes an integer unsigned. */
+/* Digits, [. digits] [e [+-] digits], or 0x digits; a u suffix makes an integer unsigned. */
 static const char *lex_number(ExprPool *pool, const char **at, ExprValue *ret) {
         const char *from = *at, *s = from;
         bool hex = s[0] == '0' && s[1] == 'x' && hex_digit(s[2]) >= 0;
@@ -88,7 +88,7 @@ static const char *lex_escape(const char **at, Text *ret) {
         return is_digit(c) ? lex_character(at, 3, 8, ret) : "an unknown escape in a string";
 }
 
-/* "…", '…', """…""", '''…''', each raw behind an r. Line ends become \n. */
+/* "…", '…', """…""", '''…''', each raw after an r. Newlines become \n. */
 static const char *lex_text(const char **at, bool raw, Text *ret) {
         const char quote = **at, triple[] = { quote, quote, quote, '\0' };
         bool multi = startswith(*at, triple);
@@ -131,7 +131,7 @@ static const char *lex_string(ExprPool *pool, const char **at, ExprValue *ret) {
         return NULL;
 }
 
-/* A quote, maybe behind r, b or both. */
+/* A quote, maybe after r, b or both. */
 static bool starts_string(const char *s, bool *ret_bytes) {
         size_t n = strspn(s, "rRbB");
         *ret_bytes = n > 0 && strcspn(s, "bB") < n;

@@ -73,7 +73,7 @@ static Expr *expr_new(ExprParser *p, ExprKind kind, const char *at, const char *
 
 static int set_arg(ExprParser *p, Expr *e, size_t i, Expr *arg) {
         e->args[i] = arg;
-        /* Every argument exists: only parse_list() knows none, for a call with no value before it. */
+        /* Never NULL: only parse_list() takes NULL, for a call without an object before it. */
         e->height = MAX(e->height, arg->height + 1); /* NOLINT(clang-analyzer-core.NullDereference) */
         if (e->height > EXPR_MAX_HEIGHT)
                 return expr_fail(p->error, e->at, "more than %u operators nested or in a row",
@@ -222,7 +222,7 @@ static int parse_primary(ExprParser *p, Expr **ret) {
         return r < 0 ? r : expect(p, ")");
 }
 
-/* .method(…) and [index] behind a value. */
+/* .method(…) and [index] after a value. */
 static int parse_suffixes(ExprParser *p, Expr **e) {
         while (is_operator(p, ".") || is_operator(p, "[") || is_operator(p, "{")) {
                 const char *at = p->token.at;
@@ -253,7 +253,7 @@ static int parse_suffixes(ExprParser *p, Expr **e) {
         return 0;
 }
 
-/* A row of ! or of -. The last - before a number belongs to it, for -9223372036854775808. */
+/* A run of ! or of -. The last - before a number belongs to it, for -9223372036854775808. */
 static int parse_unary(ExprParser *p, Expr **ret) {
         const char *first = p->token.at, *name = is_operator(p, "!") ? "!" : is_operator(p, "-") ? "-" : NULL;
         size_t n = 0;

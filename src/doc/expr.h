@@ -9,7 +9,7 @@
 #define EXPR_MAX_DEPTH   100u           /* of nested brackets */
 #define EXPR_MAX_HEIGHT  250u           /* of the tree, operators in a row included; as in cel-go */
 
-/* Bits: a set of them has the possible types of a subexpression. */
+/* Bits: a set holds the possible types of a subexpression. */
 typedef enum ExprType {
         EXPR_NULL = 1, EXPR_BOOL = 2, EXPR_INT = 4, EXPR_UINT = 8, EXPR_DOUBLE = 16, EXPR_STRING = 32,
         EXPR_LIST = 64, EXPR_TYPE = 128,
@@ -42,16 +42,16 @@ typedef struct Token {
         TokenType type;
         const char *at;
         size_t size;
-        ExprValue value;        /* of a literal; of an int u has the magnitude, as the parser adds the sign */
+        ExprValue value;        /* of a literal; of an int, u is the magnitude: the parser adds the sign */
 } Token;
-/* Reads one token at *at and moves behind it. Returns NULL or a message. */
+/* Reads one token at *at and moves past it. Returns NULL or a message. */
 _must_check_ const char *expr_lex(ExprPool *pool, const char **at, Token *ret);
 
 typedef enum ExprKind { EXPR_LITERAL, EXPR_ITEMS, EXPR_CALL, EXPR_AND, EXPR_OR, EXPR_CONDITION } ExprKind;
 typedef struct Expr Expr;
 struct Expr {
         ExprKind kind;
-        bool method;            /* a call as x.f(y): x is the first argument */
+        bool method;            /* called as x.f(y): x is the first argument */
         unsigned height;
         const char *at;         /* in the text, for errors */
         const char *name;       /* of a call: the operator or the function */

@@ -36,7 +36,7 @@ static bool take_char(Reader *r, char c) {
         return true;
 }
 
-/* The four hex digits behind \u. */
+/* The four hex digits after \u. */
 static bool take_hex(Reader *r, uint32_t *ret) {
         uint32_t value = 0;
         if (r->end - r->next < 4)
@@ -52,7 +52,7 @@ static bool take_hex(Reader *r, uint32_t *ret) {
         return true;
 }
 
-/* Behind \u. Half a surrogate pair becomes U+FFFD, as in encoding/json of Go. */
+/* After \u. Half a surrogate pair becomes U+FFFD, as in encoding/json of Go. */
 static bool read_unicode(Reader *r) {
         uint32_t high, low;
         if (!take_hex(r, &high))
@@ -85,7 +85,7 @@ static bool read_escape(Reader *r) {
         return true;
 }
 
-/* A string behind its opening quote. */
+/* A string after its opening quote. */
 static bool read_string(Reader *r) {
         r->text.size = 0;
         while (r->next < r->end) {

@@ -10,7 +10,7 @@ void json_merge_deep(json_t *into, const json_t *from) {
                 json_t *old = json_object_getn(into, key, size);
                 if (json_is_object(old) && json_is_object(value))
                         json_merge_deep(old, value);
-                else    /* a copy, as a later merge into the result must not change from */
+                else    /* a copy: a later merge into the result must not change `from` */
                         json_object_setn_new_nocheck(into, key, size, json_deep_copy(value));
         }
 }

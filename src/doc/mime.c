@@ -18,7 +18,7 @@ typedef struct Headers { char *type, *encoding; } Headers;
 
 typedef struct Splitter {
         const char *wanted;             /* the content type */
-        Position at;                    /* source, and as part the leaves so far */
+        Position at;                    /* source; part counts leaves so far */
         Blobs *parts;
         Diag *diag;
         bool warned_epilogue;
@@ -68,7 +68,7 @@ static size_t name_of(Line l) {
         return n < l.size && l.text[n] == ':' ? n : 0;
 }
 
-/* Length of the name of a header, or 0 (M3): keys of a NodeConfig, JSON, or a delimiter. */
+/* Length of a header name, or 0 (M3): for NodeConfig keys, JSON, or a delimiter. */
 static size_t header_name(Line l) {
         static const char keys[][12] = { "apiVersion", "kind", "metadata", "spec" };
         size_t n = name_of(l), quotes = n > 2 && strchr("\"'", l.text[0]) && l.text[n - 1] == l.text[0];
@@ -91,7 +91,7 @@ static char *header_unfold(Cursor *c, size_t name) {
         return text_take(&value);
 }
 
-/* To behind the empty line; false: to the first line that is not a header. The first of equal ones counts. */
+/* Past the empty line; false: to the first line that is not a header. The first of duplicates counts. */
 static bool headers_read(Cursor *c, Headers *ret) {
         Line l;
         while (line_peek(c, &l)) {
@@ -120,7 +120,7 @@ static bool is_multipart(const Headers *h) {
         return h->type && strncasecmp(h->type, "multipart/", strlen("multipart/")) == 0;
 }
 
-/* From behind an opening quote, without backslashes; NULL: nothing closes it. */
+/* From after an opening quote, without backslashes; NULL: nothing closes it. */
 static char *quoted_value(const char **p) {
         Text t = {};
         for (const char *s = *p; *s; s++) {
@@ -240,7 +240,7 @@ static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
         s->r = s->r < 0 ? s->r : r;
 }
 
-/* false: too many warnings, as a MiB can hold 100,000 parts. part: about this part, or the message. */
+/* false: too many warnings, as a MiB can hold 100,000 parts. part: of this part, else the message. */
 static bool part_warn(Splitter *s, bool part, unsigned line, const char *code, const char *text) {
         Position at = { .source = s->at.source, .part = part ? s->at.part : 0, .line = line,
                         .column = s->at.column + 1 };
@@ -250,7 +250,7 @@ static bool part_warn(Splitter *s, bool part, unsigned line, const char *code, c
         return true;
 }
 
-/* To email of Python, which cloud-init uses, any key is a header (M3; headerRE of email/feedparser.py). */
+/* To Python email, which cloud-init uses, any key is a header (M3; headerRE of email/feedparser.py). */
 static void warn_no_blank(Splitter *s, bool part, Cursor c) {
         Line l = {};
         (void)line_peek(&c, &l);
@@ -261,7 +261,7 @@ static void warn_no_blank(Splitter *s, bool part, Cursor c) {
                                          "a MIME message, but nodeadm refuses it; add a blank line");
 }
 
-/* Nothing reads text behind the closing delimiter: warns of a NodeConfig there (M11). */
+/* Nothing reads text after the closing delimiter: warns of a NodeConfig there (M11). */
 static void check_epilogue(Splitter *s, Cursor c) {
         Line l;
         for (; !s->warned_epilogue && line_peek(&c, &l); line_skip(&c)) {
@@ -294,7 +294,7 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
                 if (kind == DELIMITER_NONE)
                         continue;
                 if (part.line > 0) {
-                        /* the line end in front of a delimiter belongs to it (M5) */
+                        /* the newline before a delimiter belongs to it (M5) */
                         part.end = begin > part.next ? begin - 1 : begin;
                         if (part.end > part.next && part.end[-1] == '\r')
                                 part.end--;
@@ -340,7 +340,7 @@ static bool begins_as_ours(Cursor c) {
         return false;
 }
 
-/* A type that looks like that of a NodeConfig; or a general type, of a text that looks like one. */
+/* A type that looks like that of a NodeConfig; or a general type for text that looks like one. */
 static bool is_near(const Cursor *body, const char *type) {
         static const char *const names[] = { "eks", "nodeconfig", "node-config" },
                                  *const any[] = { "yaml", "json", "text/plain", "octet-stream" };

@@ -128,7 +128,7 @@ static int check_depth(Builder *b, Mark at, size_t height) {
                     "maps and lists are nested deeper here than the depth limit of %u allows", DOC_MAX_DEPTH);
 }
 
-/* Returns its number + 1. The newest anchor of a name counts, also while its node is open. */
+/* Returns its number + 1. The newest anchor of a name counts, even while its node is open. */
 static size_t anchor_add(Builder *b, const char *name, Node *node) {
         if (!name)
                 return 0;
@@ -226,7 +226,7 @@ static void warn_duplicate(Builder *b, const Node *key, unsigned first) {
                      b->duplicates == MAX_DUPLICATE_WARNINGS ? " (further duplicates are not listed)" : "");
 }
 
-/* Adds members of from that node does not have yet. */
+/* Adds the members of `from` that node lacks. */
 static void merge_map(Builder *b, Node *node, const Node *from) {
         for (size_t i = 0; i < from->n; i++) {
                 uint32_t *slot = index_slot(&b->member_index, node->members, sizeof *node->members,

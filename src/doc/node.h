@@ -23,7 +23,7 @@ typedef struct Builder {
         Pending *pending; size_t n_pending;
         Anchor *anchors; size_t n_anchors;
         Index anchor_index, member_index;
-        size_t nodes, alias_nodes;      /* so far, and those of them by aliases */
+        size_t nodes, alias_nodes;      /* so far, and those added by aliases */
         unsigned max_nodes;             /* 0: DOC_MAX_NODES */
         unsigned duplicates;
 } Builder;
@@ -47,5 +47,5 @@ _must_check_ _nonnull_ const char *blob_line(const Blob *blob, size_t line);
 _must_check_ _nonnull_ char *yaml_slip(const Blob *blob, const char *problem, size_t line, size_t column,
                                        size_t context, size_t context_column);
 /* Exactly one JSON text (RFC 8259) → one document. -EBADMSG without a diagnostic: not JSON, but maybe YAML.
- * start: where the text begins, behind a byte order mark. */
+ * start: where the text begins, after a byte order mark. */
 _must_check_ _nonnull_ int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag);

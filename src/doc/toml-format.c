@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* A header repeats all names above it, so that the text could grow with the square of the input. */
+/* A header repeats all names above it, so the text could grow with the square of the input. */
 #define TOML_MAX_BYTES ((size_t)8 * DOC_MAX_BYTES)
 
 typedef struct TomlText { Text text; bool header; } TomlText;       /* header: the last line is one */

@@ -83,7 +83,7 @@ static const char *gzip_problem(const z_stream *z, int r) {
         return r == Z_OK || r == Z_BUF_ERROR ? "it ends too early" : "it is damaged";
 }
 
-/* All members; stops one byte behind the limit. */
+/* All members; stops one byte past the limit. */
 static int inflate_members(z_stream *z, Text *out) {
         int r;
         do {

@@ -36,7 +36,7 @@ static bool line_above(const Blob *blob, const char *s, size_t *number, Line *re
         return false;
 }
 
-/* Where the colon behind the key of the line stands; n: it has no key. */
+/* Where the colon after the key of the line is; n: it has no key. */
 static size_t key_end(const Line *l) {
         size_t i = l->indent;
         while (i < l->n && (isalnum((unsigned char)l->s[i]) || is_char_of(l->s[i], "_.-/\"")))
@@ -78,7 +78,7 @@ static char *slip_of_value(const Blob *blob, size_t line, unsigned first) {
                        : NULL;
 }
 
-/* "[debug]" or "level = 1" below "config:": the line of that + 1; 0: something else. */
+/* "[debug]" or "level = 1" below "config:": "config:" line + 1; 0: something else. */
 static size_t toml_without_mark(const Blob *blob, size_t number) {
         Line l = line_of(blob, number);
         bool toml = false;
@@ -94,8 +94,8 @@ static size_t toml_without_mark(const Blob *blob, size_t number) {
         return toml && bare && n == l.indent + 6 && memcmp(l.s + l.indent, "config", 6) == 0 ? number + 1 : 0;
 }
 
-/* Of Helm, Jinja, ERB, Terraform or envsubst: the first words of one on this line or the line above. A text
- * in it may be a secret, so the quotation ends there. */
+/* First words of a Helm, Jinja, ERB, Terraform or envsubst placeholder on this line or the one above. Text in
+ * it may be a secret, so the quotation ends there. */
 static char *open_placeholder(const Blob *blob, size_t line, unsigned first) {
         static const char marks[][3] = { "{{", "{%", "<%", "${" };
         for (size_t up = 0; up < 2 && up <= line; up++) {

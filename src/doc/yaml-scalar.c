@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* ParseInt of Go with base 0: 0x1F, 0o17, 017 and 0b11. The digits behind the prefix. */
+/* ParseInt of Go with base 0: 0x1F, 0o17, 017 and 0b11. The digits after the prefix. */
 static const char *number_base(const char *s, unsigned *ret) {
         static const struct { char letter; unsigned base; } prefixes[] = {
                 { 'x', 16 }, { 'o', 8 }, { 'b', 2 }

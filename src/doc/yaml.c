@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <yaml.h>
 
-/* Gives libyaml the text line by line, to know its state at the beginning of each line. Tabs in front of a
- * line become blanks where they cannot indent block structure, as libyaml refuses some (D5 of
- * tests/userdata/README.md). That is inside flow collections, and before a comment or an empty rest, unless
+/* Gives libyaml the text line by line, to know its state at the beginning of each line. Leading tabs of lines
+ * become blanks where they cannot indent block structure, as libyaml refuses some (D5 of
+ * tests/userdata/README.md). That is inside flow collections, and before a comment or nothing else, unless
  * that may be the text of a block scalar. */
 typedef struct Feed {
         const char *next, *end;
@@ -35,7 +35,7 @@ static bool ends_in_block_header(const char *s, size_t n) {
         return n > 0 && (s[n - 1] == '|' || s[n - 1] == '>');
 }
 
-/* Never falsely false. Any # behind a blank may begin the comment behind a header. */
+/* No false negatives. Any # after a blank may begin the comment after a header. */
 static bool may_open_block(const char *s, size_t n) {
         for (size_t i = 1; i < n; i++)
                 if (s[i] == '#' && isblank((unsigned char)s[i - 1]) && ends_in_block_header(s, i))
@@ -138,7 +138,7 @@ static size_t line_at_offset(const Blob *blob, size_t offset) {
         return line;
 }
 
-/* libyaml counts one line more at the end of the text; users look for the last one with text. */
+/* libyaml counts one more line at the end of the text; users look for the last one with text. */
 static size_t last_text_line(const Blob *blob) {
         size_t n = blob->size;
         while (n > 0 && isspace((unsigned char)blob->data[n - 1]))
@@ -159,7 +159,7 @@ static unsigned column_at_offset(const Blob *blob, size_t offset) {
 }
 
 /* The messages of libyaml are fixed texts and show nothing of the input. Where a construct is not closed it
- * stops behind the end: then the message has the last line and no column. */
+ * stops past the end: then the message has the last line and no column. */
 static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, Diag *diag) {
         Position at = blob->at;
         const char *problem = p->problem ?: "unknown problem";
@@ -200,7 +200,7 @@ static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, 
         return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", why.data);
 }
 
-/* Can it mean another thing than its text? To go-yaml a scalar with an unknown tag is text. */
+/* Can it mean anything but its text? To go-yaml a scalar with an unknown tag is text. */
 static bool is_plain(const yaml_event_t *e) {
         const char *tag = (const char *)e->data.scalar.tag;
         return tag ? ONE_OF(tag, YAML_NULL_TAG, YAML_BOOL_TAG, YAML_INT_TAG, YAML_FLOAT_TAG,

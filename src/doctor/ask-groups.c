@@ -46,8 +46,7 @@ static bool group_remove(const char *path) {
         return access(path, F_OK) < 0;
 }
 
-/* Groups of a killed doctor. A lock tells, where a process number means something else in another
- * namespace. */
+/* Groups of a killed doctor. Found by lock, as a process number means something else in another namespace. */
 static void stale_remove(const Root *root, const char *base) {
         _strv_ char **names = NULL;
         int r = root_list(root, base, &names);
@@ -186,7 +185,7 @@ static void group_name(const Ask *a, const char *name) {
         }
 }
 
-/* systemd makes these on a node; kubelet ends where one is missing (kubernetes:
+/* systemd makes these on a node; kubelet exits if one is missing (kubernetes:
  * pkg/kubelet/cm/container_manager_linux.go and node_container_manager_linux.go). */
 static const char *const named_groups[][2] = {
         { "cgroupRoot", "--cgroup-root" },

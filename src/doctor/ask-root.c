@@ -19,7 +19,7 @@
 #define SYS_mount_setattr 442
 #endif
 #define SPACE     "/tmp"
-/* Left for the message that cp has not ended. */
+/* Time left to report that cp did not end. */
 #define TELL_USEC (2 * USEC_PER_SEC)
 
 static int put(const char *path, const void *data, size_t size, mode_t mode) {

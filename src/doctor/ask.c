@@ -24,9 +24,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Plus ASK_CLEAN_USEC: 20 s together. */
+/* Plus ASK_CLEAN_USEC: 20 s in all. */
 #define LIMIT_USEC  (18 * USEC_PER_SEC)
-/* kubelet listens before it has looked at all settings of TLS. */
+/* kubelet listens before it has looked at all TLS settings. */
 #define GRACE_USEC  USEC_PER_SEC
 /* With log level error, containerd does not log that it has booted. */
 #define SILENT_USEC (5 * USEC_PER_SEC)

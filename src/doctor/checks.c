@@ -69,7 +69,7 @@ void checks_done(Checks *c) {
 #define FACT_MAX  1000          /* bytes of a value above the table */
 #define TEXT_MAX  2000          /* bytes of a sentence */
 
-/* Within a verdict, the order of the looks. */
+/* Within a verdict, checks keep order. */
 static const CheckVerdict order[] = { CHECK_FAILED, CHECK_WARNING, CHECK_UNKNOWN, CHECK_OK };
 
 static size_t column(const Text *t) {

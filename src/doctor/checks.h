@@ -57,7 +57,7 @@ _nonnull(1, 3) Check *check_tell(Check *c, const Need *need, const char *format,
         check_tell(checks_add(checks, verdict, code, subject, found), need, __VA_ARGS__)
 _nonnull_ size_t checks_count(const Checks *checks, CheckVerdict verdict);
 _nonnull_ void checks_done(Checks *c);
-/* A new table, worst first. all: what is well has rows too, not only names. */
+/* A new table, worst first. all: passed checks get rows, not just names. */
 _malloc_ _nonnull_ char *checks_to_text(const Checks *checks, bool all);
 /* A line above the table: "types       p5.48xlarge". */
 _nonnull_ void facts_add(Text *t, const char *name, const char *value);
@@ -136,10 +136,10 @@ _nonnull_ void image_search(const Image *image, Checks *checks);
 typedef struct Template {
         const Node *data;               /* LaunchTemplateData, or what Terraform makes of it */
         const char *source, *path;      /* its file, and the path of data there */
-        bool terraform;                 /* keys in small letters; what is not known before apply is missing */
+        bool terraform;                 /* lower-case keys; values not known before apply are missing */
         char *const *types;             /* instance types, or NULL */
         size_t user_data;               /* bytes without base64 */
         const Config *config;           /* its NodeConfig, or NULL */
 } Template;
-/* -EINVAL with a diagnostic: EC2 refuses it, or the boot fails for certain. Warnings of anything else. */
+/* -EINVAL with a diagnostic: EC2 refuses it, or the boot fails for certain. Warns of anything else. */
 _must_check_ _nonnull_ int template_check(const Template *t, Diag *diag);

@@ -54,8 +54,8 @@ char *tree_module(const Root *root, const char *tree, const char *kernel, const 
         return NULL;
 }
 
-/* "580.126.09" and "nvidia-open-580.126.09-kernel6.12.46-x86_64…" have one, "nvidia-fs-2.24.3" has not.
- * The caller frees it. */
+/* "580.126.09" and "nvidia-open-580.126.09-kernel6.12.46-x86_64…" have one, not "nvidia-fs-2.24.3". The
+ * caller frees it. */
 static char *version_in_name(const char *name) {
         for (const char *part = name;; part++) {
                 size_t n = strcspn(part, "-");

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #define MAX_HEADERS  256u  /* of programs; linkers make about 15 at most */
-#define MAX_SECTIONS 4096u /* NVIDIA modules have some hundred */
+#define MAX_SECTIONS 4096u /* NVIDIA modules have hundreds */
 #define MAX_DYNAMIC  4096u
 #define MAX_NEEDED   256u
 #define MAX_VERSIONS 1024u /* libstdc++ has some hundred */
@@ -46,7 +46,7 @@ static ssize_t read_some(int fd, uint64_t at, void *to, size_t size) {
         return (ssize_t)done;
 }
 
-/* -EBADMSG: the file ends before. */
+/* -EBADMSG: the file ends early. */
 static int read_at(int fd, uint64_t at, void *to, size_t size) {
         ssize_t n = read_some(fd, at, to, size);
         return n < 0 ? (int)n : (size_t)n < size ? -EBADMSG : 0;

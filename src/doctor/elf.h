@@ -9,7 +9,7 @@
 #define ELF_X86_64  62u                 /* EM_X86_64, EM_AARCH64 */
 #define ELF_AARCH64 183u
 
-/* A version of symbols, and the library that must define it. */
+/* A symbol version, and the library that must define it. */
 typedef struct ElfVersion { char *name, *library; } ElfVersion;         /* "GLIBC_2.38", "libc.so.6" */
 
 typedef struct Elf {
@@ -23,11 +23,10 @@ typedef struct Elf {
         size_t n_wants;
         char **defines;         /* of DT_VERDEF; NULL: no versions */
 } Elf;
-/* -ENOEXEC: not an ELF file; -EBADMSG: damaged. A file of 32 bits or the other byte order has a machine
- * only. */
+/* -ENOEXEC: not an ELF file; -EBADMSG: damaged. A 32-bit or foreign-endian file gets only a machine. */
 _must_check_ _nonnull_ int elf_read(int fd, Elf *ret);
 _nonnull_ void elf_done(Elf *e);
-/* The first section of that name, with a NUL behind it. -ENOENT: none; -EFBIG: longer than limit. The caller
+/* The first section of that name, with a NUL after it. -ENOENT: none; -EFBIG: longer than limit. The caller
  * frees it. */
 _must_check_ _nonnull_ int elf_section(int fd, const char *name, size_t limit, char **ret, size_t *ret_size);
 /* "x86_64", "aarch64", "machine 243 of elf(5)"; the caller frees it. */

@@ -8,7 +8,7 @@
 
 #define MAX_ENTRIES 1024u
 
-/* An array, or an NVMe device other than the first, which is the root volume. Partitions have a "p" behind
+/* An array, or an NVMe device other than the first, which is the root volume. Partitions have a "p" after
  * "n1". */
 static bool is_of_a_machine(const char *device) {
         if (startswith(device, "/dev/nvme"))
@@ -60,7 +60,7 @@ static bool is_lenient(const Entry *e) {
         return e->options && (has_option(e->options, "nofail") || has_option(e->options, "noauto"));
 }
 
-/* A name that may be on any disk, and a place that a root volume is not divided into. */
+/* A name that any disk may have, and a mount point unusual for a root volume. */
 static bool is_doubtful(const Entry *e) {
         static const char devices[][16] = { "UUID=",         "LABEL=",   "PARTUUID=", "PARTLABEL=",
                                             "/dev/disk/by-", "/dev/xvd", "/dev/sd" };

@@ -111,7 +111,7 @@ static char *grub_line(const Root *root, const char *kernel) {
         return NULL;
 }
 
-/* $kernelopts of an entry stands in grubenv (grub2, blscfg). */
+/* $kernelopts of an entry is in grubenv (grub2, blscfg). */
 char *image_command_line(const Image *image) {
         _strv_ char **files = root_names(image->root, LOADER);
         for (char **f = files; image->kernel && f && *f && f < files + MAX_ENTRIES; f++) {
@@ -186,8 +186,8 @@ const char *image_loader(const Image *image, const char *name) {
                        : NULL;
 }
 
-/* In a chroot, as image builders use it, "/" differs from that of init. If this user may not compare them: a
- * mount root, since a plain directory is "/" only by chroot(2). */
+/* In a chroot of an image builder, "/" differs from that of init. Where this user may not compare: "/" is a
+ * mount root, as a plain directory is "/" only by chroot(2). */
 bool image_is_running(const Root *root) {
         struct statx mounted;
         struct stat first, own;

@@ -38,7 +38,7 @@ Labels *labels_free(Labels *labels) {
         return NULL;
 }
 
-/* "targeted" of SELINUXTYPE=, "permissive" of SELINUX=: the last line counts. The caller frees it. */
+/* "targeted" in SELINUXTYPE=, "permissive" in SELINUX=: the last line counts. The caller frees it. */
 static char *configured(const char *text, const char *key) {
         char *value = NULL;
         for (const char *at = text; *at;) {
@@ -179,7 +179,7 @@ static char *wanted_label(const Labels *l, const char *real, mode_t mode) {
         return found && !streq(found, "<<none>>") ? TAKE_PTR(found) : NULL;
 }
 
-/* "bin_t" of "system_u:object_r:bin_t:s0"; "" if it is not a context. The caller frees it. */
+/* "bin_t" in "system_u:object_r:bin_t:s0"; "" if it is not a context. The caller frees it. */
 static char *type_of(const char *label) {
         const char *user = strchr(label, ':'), *role = user ? strchr(user + 1, ':') : NULL;
         return role ? xstrndup(role + 1, strcspn(role + 1, ":")) : xstrdup("");

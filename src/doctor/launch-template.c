@@ -19,12 +19,12 @@
 #include <errno.h>
 
 #define USER_DATA_MAX (16u << 10)
-/* No instance has so many; a hostile file may not take minutes. */
+/* No instance has so many; hostile files must not take minutes. */
 #define ITEMS_MAX     200u
 #define FINDINGS_MAX  100u
 #define NO_MANAGE     "node.k8s.amazonaws.com/no_manage"
 
-/* The keys that count here, and what some take. EC2 gets new keys each month: only one that nearly is one of
+/* The keys that count here, and what some take. EC2 gets new keys each month: only a near match for one of
  * these is a mistake. tests/oracles/launch_template.py tries all keys of the model. */
 static const char known_keys[] =
         "ImageId/InstanceType/UserData/IamInstanceProfile/SecurityGroupIds/SecurityGroups/NetworkInterfaces/"
@@ -35,7 +35,7 @@ static const char known_keys[] =
         "HttpEndpoint=enabled|disabled/HttpPutResponseHopLimit=1-64/InstanceMetadataTags=enabled|disabled/"
         "BlockDeviceMappings/DeviceName/VolumeSize/TagSpecifications/ResourceType";
 
-/* When a key is a finding: always, or in a template with this. */
+/* When a key is a finding: always, or in such a template. */
 typedef enum When { ALWAYS, WITHOUT_PROFILE, WITH_INTERFACES, WITH_SEVERAL } When;
 #define MANAGED "a managed node group refuses it, and a self-managed node needs IamInstanceProfile: remove " \
                 "the one, or add the other"
@@ -115,7 +115,7 @@ static size_t items_of(const Node *const *list, Node *const **ret) {
         return many ? MIN((*list)->n, ITEMS_MAX) : *list != NULL;
 }
 
-/* Adds the path of a node, and says where it stands: a member at its key. */
+/* Adds the path of a node, and sets where it is: for a member, its key. */
 static bool find(const Node *in, const Node *wanted, Text *path, Mark *at) {
         bool found = in == wanted;
         for (size_t i = 0; in->type != NODE_SCALAR && !found && i < in->n; i++) {
@@ -175,7 +175,7 @@ static bool applies(const Lint *l, const struct KeyRule *rule, const Node *in, c
                (rule->when != WITH_SEVERAL || l->n > 1);
 }
 
-/* In small letters: of Terraform, which knows its keys. Text of a tag is a value. */
+/* Terraform (lower-case keys) checks its own keys. Text of a tag is a value. */
 static void check_key(Lint *l, const Node *in, const Member *m) {
         Nearest near = { .text = m->key };
         const struct KeyRule *rule = FIND(k, key_rules, ARRAY_SIZE(key_rules), applies(l, k, in, m));

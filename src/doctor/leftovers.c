@@ -25,7 +25,7 @@ static bool has_drop_in(const Root *root, const char *unit) {
 static const char *const theirs[] = { "nodeadm-config.service", "nodeadm-run.service" };
 static const char *const ours[] = { "nodestrap-config.service", "nodestrap-run.service" };
 
-/* One of the two units makes no node. */
+/* Neither unit alone makes a node. */
 static bool are_enabled(const Look *l, const char *const units[static 2]) {
         return unit_exists(l, units[0]) && unit_is_enabled(l, units[0]) && unit_exists(l, units[1]) &&
                unit_is_enabled(l, units[1]);
@@ -168,7 +168,7 @@ static void search_cdi(const Image *image, Checks *checks) {
         }
 }
 
-/* The operator makes the directory also without a driver of its own (NVIDIA/gpu-operator: assets/). */
+/* The operator makes the directory even without a driver of its own (NVIDIA/gpu-operator: assets/). */
 static void search_operator(const Image *image, Checks *checks) {
         if (image->n_drivers > 0)
                 SEARCH("driver-container", "a second NVIDIA driver",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Shared by the looks at an image. The image may be hostile: every read has a limit, and links stay below
- * the root (base/root.h). */
+/* Shared by checks of an image. The image may be hostile: every read has a limit, and links stay below the
+ * root (base/root.h). */
 #include "doctor/checks.h"
 #include "doctor/elf.h"
 
@@ -11,7 +11,7 @@
 #define MODULES_MAX    (64U << 20)      /* bytes of the lists of all kernels together */
 
 /* ---- look.c ---- */
-/* Opens a regular file only, since opening a device may have effects. A negative errno. */
+/* Opens only a regular file: opening devices may have side effects. A negative errno. */
 _must_check_ _nonnull_ int image_file(const Root *root, const char *path);
 /* root_read() and root_read_line(); -EINVAL for anything but a regular file. */
 _must_check_ _nonnull(1, 2, 4) int image_read(const Root *root, const char *path, size_t limit, char **ret,
@@ -83,8 +83,8 @@ _nonnull_ void look_end(Look *l);
 
 /* /run of an image does not survive a boot. */
 _nonnull_ bool look_counts(const Look *l, const char *folder);
-/* The .conf files below these n folders, each with `below` behind it, in the order of their names: of files
- * of one name the first. A new list of max paths at most. */
+/* The .conf files below these n folders, each with `below` appended, ordered by name: of files with the same
+ * name, the first. A new list of max paths at most. */
 _must_check_ _nonnull_ char **look_conf_files(const Look *l, const char *const *folders, size_t n,
                                               const char *below, size_t max);
 /* CHECK_OK. */
@@ -95,7 +95,7 @@ _nonnull_ bool look_is_closed(Look *l, const Need *need, const char *code, const
 _nonnull(1, 2, 3) Check *look_fault(Look *l, const Need *need, const char *code, const char *found);
 #define FAULT(l, need, code, found, ...)                                                       \
         check_tell(look_fault(l, need, code, found), need, __VA_ARGS__)
-/* true, and CHECK_UNKNOWN: a unit installs this part of NVIDIA or Neuron at boot. */
+/* true, and CHECK_UNKNOWN: a unit installs this NVIDIA or Neuron part at boot. */
 _nonnull_ bool look_is_later(Look *l, const Need *need, const char *code);
 
 /* ---- places.c ---- */
@@ -112,7 +112,7 @@ _nonnull_ bool unit_exists(const Look *l, const char *name);
 /* A directory that this user may not read, and that may have the link that enables it; NULL: none. The
  * caller frees it. */
 _must_check_ _nonnull_ char *unit_closed(const Look *l, const char *unit);
-/* Does it start this program ("/usr/bin/nodestrap"), also by a link? */
+/* Does it start this program ("/usr/bin/nodestrap"), even by a link? */
 _nonnull_ bool unit_starts(const Look *l, const char *unit, const char *program);
 
 /* ---- modules.c ---- */
@@ -135,7 +135,7 @@ _nonnull_ void look_tuning(Look *l, const Need *need);
 _nonnull_ void search_mounts(const Look *l);
 
 /* ---- programs.c ---- */
-/* The program in PATH of systemd below a tree ("": none), or at an absolute name; NULL: none. *ret_odd: a
+/* The program in PATH of systemd below a tree ("": none), or at an absolute path; NULL: none. *ret_odd: a
  * file of that name that is not executable; may be NULL. The caller frees both. */
 _must_check_ _nonnull(1, 2, 3) char *program_find(const Root *root, const char *tree, const char *name,
                                                    char **ret_odd);
@@ -160,7 +160,7 @@ Labels *labels_free(Labels *labels);
 DEFINE_CLEANUP(Labels *, labels_free)
 
 /* ---- owners.c: who may change what root trusts ---- */
-/* May a user other than root change it, or its entries? Groups of the system are trusted. */
+/* May a user other than root change it, or its entries? System groups are trusted. */
 _nonnull_ bool is_foreign(const Look *l, const struct stat *st);
 _malloc_ _nonnull_ Owners *owners_new(const Root *root);
 /* The file or directory at this path, all directories above it, and where links lead, each once. */

@@ -61,7 +61,7 @@ char *module_information(const Root *root, const char *path, const char *key) {
         return NULL;
 }
 
-/* If the kernel that boots is not known: all of them lack it. */
+/* The kernel that boots; if not known, all must lack it. */
 static bool decides(const Look *l, const KernelLook *k, size_t lacking) {
         return l->image->kernel ? streq(l->image->kernel, k->version) : lacking == l->n_kernels;
 }
@@ -125,7 +125,7 @@ typedef struct Finding {
         char *made_for; /* another kernel, of its vermagic */
 } Finding;
 
-/* A file in the directories of installers that depmod has not listed. */
+/* A file that depmod has not listed, in directories of installers. */
 static bool lies_unlisted(const Look *l, const char *kernel, const char *name) {
         static const char *const folders[] = { "extra", "updates", "updates/dkms", "weak-updates" };
         static const char ends[][8] = { "", ".xz", ".zst", ".gz" };

@@ -173,7 +173,7 @@ static void want_of(Question *q, const char *step, NeedKind kind, Cause cause, c
         }
 }
 
-/* Calls, since each start would relocate the pointers of a table. */
+/* Calls, as a table of pointers would be relocated at each start. */
 static void want_daemons(Question *q) {
         /* kubeconfig and our units name this path */
         want_of(q, NULL, NEED_PROGRAM, CAUSE_INIT, "/usr/bin/nodestrap");
@@ -198,7 +198,7 @@ static void want_daemons(Question *q) {
         /* the controllers that kubelet needs: kubernetes, pkg/kubelet/cm/cgroup_manager_linux.go */
         want_of(q, KUBELET, NEED_FEATURE, CAUSE_UNIT,
                 "CONFIG_MEMCG|CONFIG_CPUSETS|CONFIG_FAIR_GROUP_SCHED|CONFIG_CGROUP_PIDS");
-        /* kubelet mounts volumes by these: kubernetes, staging/src/k8s.io/mount-utils/mount_linux.go */
+        /* for volume mounts of kubelet: kubernetes, staging/src/k8s.io/mount-utils/mount_linux.go */
         want_of(q, KUBELET, NEED_PROGRAM, CAUSE_UNIT, "kubelet");
         want_of(q, KUBELET, NEED_PROGRAM, CAUSE_NOT_READY, "mount|umount");
         /* it makes them, for the sockets of device plugins, DRA and CSI drivers: kubernetes,

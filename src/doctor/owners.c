@@ -6,8 +6,8 @@
 
 #include <fcntl.h>
 
-#define FIRST_GROUP 1000u               /* of people: login.defs(5), GID_MIN. Groups of the system may
-                                         * write to /var/log (syslog) and /usr/local (staff) */
+#define FIRST_GROUP 1000u               /* of people: login.defs(5), GID_MIN. System groups may write to
+                                         * /var/log (syslog) and /usr/local (staff) */
 #define MAX_SEEN    4096u
 #define SHOWN       3u                  /* paths in a message */
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #define STATUS_MAX   (32U << 20)    /* /var/lib/dpkg/status has some MiB */
-#define DATABASE_MAX (512ULL << 20) /* of the rpm database, which has 30 MiB on an EKS image */
+#define DATABASE_MAX (512ULL << 20) /* of the rpm database, which is 30 MiB on an EKS image */
 #define PROGRAM_MAX  (64ULL << 20)
 #define WINDOW       (1U << 20)
 #define OVERLAP      512U
@@ -90,8 +90,8 @@ static bool version_is_plausible(const char *s, size_t size) {
         return true;
 }
 
-/* "C", the only language of the header, stands before the name. SQLite may keep a copy of a replaced package
- * in a free page; then there are several, and the version is not known. */
+/* "C", the only language of the header, precedes the name. SQLite may keep a copy of a replaced package in a
+ * free page; then there are several, and the version is not known. */
 static bool rpm_seen(const char *data, size_t size, void *to) {
         VersionSearch *s = to;
         char begin[80] = "C";

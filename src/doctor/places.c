@@ -22,7 +22,7 @@ static bool is_dangling(const Look *l, const char *path) {
         return root_read_link(l->root, path, &target) >= 0;
 }
 
-/* The directory itself, or the nearest one above it: fd is what root_open() says. */
+/* The directory itself, or the nearest one above it: fd is from root_open(). */
 static void look_at(Look *l, const Need *need, const char *path, int fd) {
         struct stat st;
         bool itself = streq(path, need->name);

@@ -113,7 +113,7 @@ static bool try_library(const Look *l, const char *directory, const char *rest, 
         return true;
 }
 
-/* As ld.so(8) searches a library for an object, and then in trees. */
+/* As ld.so(8) finds a library for an object, and then in trees. */
 static bool find_library(const Look *l, const char *name, const char *object, char *const *search,
                          unsigned machine, char **ret_path, Elf *ret) {
         _free_ char *origin = parent_of(object);
@@ -201,8 +201,8 @@ static char *version_fault(const Objects *all, const Object *o) {
         return NULL;
 }
 
-/* Why an object cannot be loaded: a library is missing or too old, for it or for one that it needs. Takes
- * over first. NULL: it can; the caller frees it. */
+/* Why an object cannot be loaded: a library is missing or too old, for it or for one that it needs. Consumes
+ * first. NULL: it can; the caller frees it. */
 static char *loading_fault(const Look *l, Object first) {
         _cleanup_(objects_done) Objects all = { xcalloc(MAX_LIBRARIES, sizeof(Object)), 1 };
         char *fault = NULL;

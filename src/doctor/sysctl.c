@@ -7,7 +7,7 @@
 
 #define MAX_FILES 256u
 
-/* Of two files of one name the first directory wins. /run of an image does not survive a boot. */
+/* Of files with one name, the first directory wins. /run of an image does not survive a boot. */
 static const char *const folders[] = { "/etc/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
                                        "/lib/sysctl.d" };
 

@@ -34,7 +34,7 @@ static void look_running(Look *l, const Need *need) {
 
 /* awslabs/amazon-eks-ami#2741: an image lost the limit of templates/al2023/provisioners/limit-c-states.sh. */
 static void look_at_line(Look *l, const Need *need) {
-        /* intel_idle is for Intel, processor for AMD; each drops the limit that the other has not */
+        /* intel_idle is for Intel, processor for AMD; each drops the limit that the other lacks */
         static const char *const limits[] = { "intel_idle.max_cstate=0", "intel_idle.max_cstate=1",
                                               "processor.max_cstate=0", "processor.max_cstate=1",
                                               "idle=poll", NULL };

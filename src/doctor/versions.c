@@ -14,7 +14,7 @@ typedef struct Comparison {
         const Driver *driver; /* to compare with; NULL: none is known */
 } Comparison;
 
-/* With the cause; types: NULL keeps those of the need, others are taken over. */
+/* Sets the cause; types: NULL keeps those of the need, others are taken over. */
 static void check_settle(Check *check, Cause cause, char **types) {
         check->cause = cause;
         if (types)
@@ -105,7 +105,7 @@ static void tell_part(const Comparison *c, const Need *need, const char *subject
         check_settle(check, fails ? cause : CAUSE_NONE, TAKE_PTR(types));
 }
 
-/* look_program() has found it, but in another tree than these types get. */
+/* look_program() has found it, but not in the tree that these types get. */
 static void tell_missing(const Comparison *c, const Need *need) {
         _free_ char *other = image_program(c->image, need->name, NULL);
         _strv_ char **types = types_of_driver(c, need);

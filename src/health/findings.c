@@ -20,10 +20,10 @@ void finding_add(Findings *f, const char *word, const char *address, bool unusab
         };
 }
 
-/* Reasons as of the EKS node monitoring agent, which auto repair and Karpenter choose the action by
+/* Reasons of the EKS node monitoring agent, by which auto repair and Karpenter choose the action
  * (aws/eks-node-monitoring-agent:docs/node-health-issues.adoc, aws/karpenter-provider-aws:
- * pkg/cloudprovider/cloudprovider.go, RepairPolicies()). Fatal Xids 144 to 150 are of NVLink. The rest is
- * what the driver demands: Xid 154 reports that. */
+ * pkg/cloudprovider/cloudprovider.go, RepairPolicies()). Fatal Xids 144 to 150 mean NVLink. The rest is what
+ * the driver demands: Xid 154 reports that. */
 char *finding_reason(const Finding *f) {
         if (!f->unusable || streq(f->word, "peer-memory"))
                 return NULL;

@@ -51,7 +51,7 @@ static int look_at_fabric(Look *l) {
         return code;
 }
 
-/* Each action makes the GPU unusable, but not that for the IMEX domain. All GPUs of the domain report it, and
+/* Each action makes the GPU unusable, except that for the IMEX domain. All GPUs of the domain report it, and
  * they work. If their nodes stayed out of the cluster, the domain could not form
  * (kubernetes-sigs/dra-driver-nvidia-gpu#1441). */
 static int look_at_recovery(Look *l) {
@@ -142,7 +142,7 @@ static int look_at_links(Look *l) {
         return code;
 }
 
-/* Changing clocks show hardware slowdown for a moment (nvml.h), so a reason must stay. */
+/* Clock changes briefly show hardware slowdown (nvml.h), so a reason must persist. */
 static int look_at_clocks(Look *l) {
         static const struct { unsigned bit; const char *word, *text; } reasons[] = {
                 { NVML_CLOCKS_HW_THERMAL, "hw-thermal-slowdown",

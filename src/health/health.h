@@ -29,7 +29,7 @@ typedef struct Finding {
         char *address;  /* "0000:86:00.0"; "" for the machine as a whole */
         char *text;     /* a sentence: fact, meaning, advice */
         size_t fact;    /* 0, or size of the fact in text, if unusable */
-        unsigned xid;   /* the number of NVIDIA for it; 0: none */
+        unsigned xid;   /* the NVIDIA number; 0: none */
         bool unusable;  /* the vendor calls it unusable, gpuDirect is on, or a test failed: a failure under
                          * each policy */
         bool harmless;  /* under none */
@@ -46,8 +46,8 @@ _nonnull_ char *finding_reason(const Finding *f);
 /* Drops unusable and the advice of findings of that device: its driver now says otherwise. */
 _nonnull_ void findings_excuse(Findings *f, const char *address);
 
-/* Checks each GPU by NVML, as far as looks (bits of HealthLook) has checks of gpu.c. nvlinks: per GPU, 0: not
- * known; fabric: it belongs to one. at: called before each query, for the message of a hang; or NULL. */
+/* Checks each GPU by NVML: the checks of gpu.c in looks (bits of HealthLook). nvlinks: per GPU, 0: not known;
+ * fabric: it belongs to one. at: called before each query, for the message of a hang; or NULL. */
 _nonnull(1, 6) void health_gpus(const NvmlGpus *gpus, unsigned looks, unsigned nvlinks, bool fabric,
                                 void (*at)(void *userdata, const char *gpu, const char *what), Findings *f,
                                 void *userdata);
@@ -59,7 +59,7 @@ _nonnull(1, 3) void health_kernel_log(const Root *root, char *const *gpus, Findi
 _nonnull_ void health_efa_ports(const Root *root, char *const *addresses, Findings *f);
 /* "yes, by dma-buf", "no, …why" or "not known, …why": can EFA reach GPU memory without the CPU? A new
  * string, and a finding if it should work but does not. efa: EFA devices exist; tray: of a GB200 or GB300
- * rack; required: a missing one is unusable. */
+ * rack; required: the finding is unusable. */
 _malloc_ _nonnull_ char *health_gpudirect(const Root *root, bool efa, bool tray, bool required, Findings *f);
 /* Of /proc/driver/nvidia/params. NULL: the driver does not show the key. */
 _must_check_ _nonnull_ char *nvidia_param(const char *params, const char *key, size_t key_size);

@@ -136,7 +136,7 @@ static void recovery_changed(Log *l, const char *address, const char *text) {
 }
 
 /* "NVRM: Xid (PCI:0000:86:00): 79, pid=…", with MIG "Xid (PCI:0000:86:00 GPU-I:05): 94, …" (OGKM
- * kern_gpu_error_cont_ga100.c). NVLink of Blackwell grades itself: "149, NETIR_LINK_EVT Fatal XC0 i0 Link 09
+ * kern_gpu_error_cont_ga100.c). Blackwell NVLink has a severity: "149, NETIR_LINK_EVT Fatal XC0 i0 Link 09
  * (0x…)" needs a reset, "Nonfatal" only what Xid 154 then says (leptonai/gpud#1160). */
 static void add_xid(Log *l, const char *text) {
         char address[24];
@@ -209,7 +209,7 @@ static void add_driver_message(Log *l, const char *text) {
         if (named)
                 snprintf(l->gpu, sizeof l->gpu, "%s", address);
         if (strstr(text, "fallen off the bus")) {
-                /* OGKM osapi.c, at driver start: the address stands two lines above */
+                /* OGKM osapi.c, at driver start: the address is two lines above */
                 Event *e = event_at(l, "off-the-bus", named ? address : l->gpu, 79);
                 if (!e)
                         return;

@@ -73,7 +73,7 @@ static unsigned limit_at(const Root *root, const char *address, const char *name
         return MIN(own, above);
 }
 
-/* The least value of three quarters of the devices of this model, if more than this one; else 0. Not half of
+/* If three quarters of the devices of this model have more than this one: their least; else 0. Not half of
  * them: cards of a model may be wired in two ways (on p6e-gb200 every other one has half the rate:
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html). */
 static unsigned most_have(const Link *links, size_t n, const Link *l, size_t at) {

@@ -8,8 +8,8 @@
 #define REPLACE   "replace the instance (stop and start moves it to other hardware)"
 #define COMPILER  "the driver did not compile the test (PTX), so the GPU was not tested; install the " \
                   "compiler of the driver (libnvidia-ptxjitcompiler.so.1)"
-/* Parts of the median over all GPUs of the node. Times that are wrong by 10 % either way stay above
- * 0.9 / 1.1. Copies of the host share its memory and its bridges. */
+/* Fractions of the median over all node GPUs. Times that are wrong by 10 % either way stay above 0.9 / 1.1.
+ * Host copies share its memory and bridges. */
 #define MEMORY_PART 0.80
 #define LINK_PART   0.80
 #define HOST_PART   0.60
@@ -117,7 +117,7 @@ static void take_product(Judge *j, const json_t *o, const char *address) {
                             (long long)json_integer_value(json_object_get(o, "first")));
 }
 
-/* A second line of a link is of a better measurement. */
+/* A second line of a link has a better measurement. */
 static void take_link(Judge *j, const json_t *o, size_t to, const char *address) {
         const char *from = json_get_text(o, "from");
         int i = gpu_of(j, from);
@@ -130,7 +130,7 @@ static void take_link(Judge *j, const json_t *o, size_t to, const char *address)
                 take_wrong(j, o, &j->gpus[to], address, where);
 }
 
-/* The user of a GPU is named, and stays. */
+/* Names the users of a GPU; ends none. */
 static void take_memory_use(Judge *j, const json_t *o, const char *address) {
         double free = json_number_value(json_object_get(o, "free")),
                total = json_number_value(json_object_get(o, "total"));
@@ -236,7 +236,7 @@ static double link_rate(const Judge *j, size_t i, size_t k) {
         return MIN(j->links[i * j->n + k], j->links[k * j->n + i]);
 }
 
-/* A GPU that is slow to most others is the cause itself. */
+/* A GPU that is slow to most others is itself the cause. */
 static void judge_links(Judge *j) {
         double middle = j->input->links ? median(j->links, j->n * j->n) : 0, slow = middle * LINK_PART;
         for (size_t i = 0; i < j->n; i++)

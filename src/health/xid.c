@@ -44,8 +44,8 @@ const Xid *xid_find(unsigned number) {
         return FIND(x, xids, ARRAY_SIZE(xids), x->number == number);
 }
 
-/* DU-09883, NVIDIA fabric manager guide, "Non-Fatal NVSwitch SXid Errors": without consequence, as corrected
- * one-bit errors, and 22013, which occurs while links train (NVIDIA/nvtrust#124). */
+/* DU-09883, NVIDIA fabric manager guide, "Non-Fatal NVSwitch SXid Errors": harmless, such as corrected
+ * single-bit errors, and 22013, which occurs while links train (NVIDIA/nvtrust#124). */
 bool sxid_is_harmless(unsigned number) {
         static const unsigned harmless[] = { 11012, 11021, 11022, 11023, 12021, 12023, 15008,
                                              15011, 19049, 19055, 19057, 19059, 19062, 19065,

@@ -145,10 +145,10 @@ void take_census(const Config *config, Host *h) {
         count_numa_nodes(h, t);
 }
 
-/* Buses behind one switch are at most so far apart (conf/pci-layout.csv). */
+/* Maximum distance of buses behind one switch (conf/pci-layout.csv). */
 #define SWITCH_BUSES 5
 
-/* Does each of them stand where its type has it? */
+/* Is each of them where its type has it? */
 static bool are_placed(const Host *h, PartKind kind) {
         const PciLayout *layout = layout_of(machine_type(h), counted_parts[kind].layout);
         return layout && !ANY(d, h->pci, h->n_pci,

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 _must_check_ _nonnull_ int detect_pci(const Root *root, Host *h, Diag *diag);
-/* Has the vital product data this word? 1, 0, or an error: -ENODATA: none, -ETIMEDOUT after `until`. */
+/* Is this word in vital product data? 1, 0, or an error: -ENODATA: none, -ETIMEDOUT after `until`. */
 _must_check_ _nonnull_ int pci_vpd_has(const Root *root, const char *address, const char *word,
                                        uint64_t until);
 /* h->gpus and h->shortfalls, from all other facts of h, vital product data and /etc/default/mig. */
@@ -27,7 +27,7 @@ _nonnull(1) bool image_has_nvidia(const Root *root, const char *kernel);
 _nonnull(1) bool image_has_neuron(const Root *root, const char *kernel);
 /* names ends with NULL. */
 _nonnull_ bool image_has_unit(const Root *root, const char *const *names);
-#define ONLY_ROOT ", only root can"     /* the end of a doubt that only shows missing permissions */
+#define ONLY_ROOT ", only root can"     /* suffix of Gpus.doubt if only permissions are missing */
 #define BOARD 8                 /* GPUs of a whole board */
 /* by the firmware, else by the metadata service; or NULL */
 const InstanceType *machine_type(const Host *h);
@@ -62,7 +62,7 @@ _must_check_ _nonnull_ int volume_name_read(int fd, char **ret);
 
 /* ---- probe.c ---- */
 /* content_probe() of several devices in a process of its own. A read of a dead disk may never return (EC2
- * sets nvme_core.io_timeout so). It must not stop the boot or hide the contents of other disks. */
+ * raises nvme_core.io_timeout). It must not stop the boot or hide the contents of other disks. */
 typedef struct Prober {
         pid_t child;                    /* 0: none */
         int fd;                         /* our end of the socket */
@@ -86,7 +86,7 @@ void prober_end(Prober *p);
 
 /* ---- wait.c ---- */
 /* Waits for `expected` instance stores, namespaces of their controllers, and configured volumes. Then udev
- * must know all of them with their arrays, and have an empty queue. Wakes by udev, without polling; ends at
+ * must know all of them with their arrays, and have an empty queue. udev wakes it, without polling; ends at
  * the timeouts of the options. Logs after a second, then every 10 s. 1: all came, 0: not; -EINTR: a signal.
  * Does not wait below another root or without udev (/run/udev/control). */
 _must_check_ _nonnull_ int wait_for_disks(const Root *root, const Config *config, unsigned expected,
@@ -127,15 +127,15 @@ _must_check_ _nonnull_ int detect_memory(const Root *root, Host *h, Diag *diag);
 /* The versions, then detect_programs(). */
 _must_check_ _nonnull_ int detect_versions(const Root *root, const HostOptions *options, Host *h, Diag *diag);
 _must_check_ _nonnull_ int detect_programs(const Root *root, Host *h, Diag *diag);
-/* h->instance but for the private DNS name: cached, of IMDS, or assumed; needs h->product_name. */
+/* h->instance except private DNS name: cached, from IMDS, or assumed; needs h->product_name. */
 _must_check_ _nonnull_ int detect_identity(const Root *root, const Config *config, const HostOptions *options,
                                            Host *h, Diag *diag);
 /* One line of metadata; -ENOENT without a diagnostic: 404. */
 _must_check_ _nonnull_ int metadata_line(Imds *imds, const char *path, char **ret, Diag *diag);
 /* With a configuration, an answer that IMDS lacks is a missing fact instead of a missing source. */
 _nonnull_ void move_facts(Diag *to, Diag *from);
-/* Asks EC2 for the private DNS name, if kubelet needs it and no cache has it. aside: in a thread beside the
- * wait for disks; then name_take() must follow, and no call of aws/ before it. */
+/* Asks EC2 for the private DNS name, if kubelet needs it and no cache has it. aside: in a thread during the
+ * wait for disks; then name_take() must follow, and no aws/ call before it. */
 typedef struct NameQuestion {
         Ec2 ec2;
         const Instance *instance;

@@ -68,7 +68,7 @@ static bool manages_switches(const PciDevice *d) {
         return d->switch_management;
 }
 
-/* ConnectX-7 as InfiniBand, the face of NVLink 5 switches on EC2 (NVIDIA/gpu-driver-container#606). */
+/* InfiniBand ConnectX-7, as NVLink 5 switches appear on EC2 (NVIDIA/gpu-driver-container#606). */
 static bool is_bridge(const PciDevice *d) {
         return pci_is_connectx(d) && d->device == 0x1021 && d->class >> 8 == 0x0207;
 }

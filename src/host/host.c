@@ -32,7 +32,7 @@ static void detect_names(const Root *root, Host *h) {
         h->ptrace_scope = r >= 0 && scope <= 3 ? (int)scope : -1;
 }
 
-/* Without a wait for disks, ask for the name at once; no process reads disks. */
+/* If not, no disks to wait for: asks for the name at once, starts no prober. */
 static bool has_stores(const Config *config, const HostOptions *options, const Host *h) {
         bool stores = config->instance.storage.strategy != STORAGE_NONE &&
                       (host_instance_stores(h) > 0 || host_expected_stores(config, h) > 0);
@@ -67,8 +67,8 @@ static int read_machine(const Root *root, const Config *config, const HostOption
         return r < 0 ? r : answered;
 }
 
-/* The inputs of maxPods: of the table, of EC2, or the default of kubelet. Never an error: 110 pods are better
- * than no node (nodeadm/internal/kubelet/eni_max_pods.go). */
+/* maxPods inputs: from the table, from EC2, or the kubelet default. Never an error: 110 pods are better than
+ * no node (nodeadm/internal/kubelet/eni_max_pods.go). */
 static void find_eni_limits(const HostOptions *options, Host *h) {
         _cleanup_(diag_done) Diag tried = {};
         const char *why = "the built-in table of pod limits does not list it, and EC2 was not asked";

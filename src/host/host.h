@@ -66,13 +66,13 @@ typedef struct Directory {
         uint64_t size;                  /* of that file system; 0: not on this machine */
         /* "/tmp is writable by users other than root (mode 1777)": the first such one on the way; or NULL */
         char *foreign;
-        bool foreign_itself;            /* and that is this one */
+        bool foreign_itself;            /* it is about this one */
 } Directory;
 /* A mount unit in /etc/systemd/system */
 typedef struct MountUnit {
         char *name;                     /* "mnt-k8s\\x2ddisks-0.mount" */
         char *what, *where;
-        bool missing;                   /* what is a device that is missing */
+        bool missing;                   /* `what` is a missing device */
 } MountUnit;
 /* Filled for a run phase with instance stores or volumes. */
 typedef struct Storage {
@@ -104,7 +104,7 @@ enum { PLACE_KUBELET, PLACE_CONTAINERD, PLACE_POD_LOGS };       /* of all */
 /* containerd: its version, or NULL. */
 _must_check_ _nonnull(1) StoragePlaces storage_binds_of(const Config *config, const char *containerd);
 _nonnull_ void storage_places_done(StoragePlaces *p);
-/* the mount on top there, behind links that were resolved; or NULL */
+/* the mount on top there, following resolved links; or NULL */
 const Mount *storage_mount_at(const Storage *s, const char *target);
 /* the mount that holds path, which has no links; or NULL */
 const Mount *storage_mount_of(const Storage *s, const char *path);
@@ -135,19 +135,19 @@ typedef struct GpuModel {
         char generation[10];            /* "ampere" */
         char mig[13];                   /* its rows in conf/mig-profiles; "": no MIG */
         bool coherent;                  /* the CPU can own its memory (CDMM) */
-        char modules[12];               /* the only fit ones, "open" or "proprietary"; "": both */
+        char modules[12];               /* those that fit, "open" or "proprietary"; "": both */
         bool no_gsp;                    /* EKS uses the proprietary module without GSP firmware */
         GpuClass board;        /* the class of eight (NVSWITCH, NVLINK5), of even one (TRAY), or NONE */
         uint8_t switches; /* on the PCI bus of such a board: NVSwitches, or ConnectX functions to them */
-        bool fabric;                    /* NVML tells its fabric state */
+        bool fabric;                    /* NVML has its fabric state */
         bool mig_resets;                /* a change of MIG mode needs a reset */
         uint8_t nvlinks;                /* of each; 0: none */
         uint16_t bandwidth;             /* of its memory by the data sheet, GB/s; 0: not known */
 } GpuModel;
 /* NULL: not in the table */
 const GpuModel *gpu_model_find(unsigned device);
-/* conf/requirements.csv: from (or "": all), but before these versions are bad for what. "=driver": all but
- * that of the driver. */
+/* conf/requirements.csv: bad for what: versions >= from ("": all) and < before. "=driver": all but that of
+ * the driver. */
 typedef enum Component {
         COMPONENT_KUBELET, COMPONENT_CONTAINERD, COMPONENT_DRIVER, COMPONENT_KERNEL, COMPONENT_TOOLKIT,
         COMPONENT_FABRICMANAGER, COMPONENT_IMEX, COMPONENT_PERSISTENCED, COMPONENT_NVML, COMPONENT_MODULE,
@@ -167,7 +167,7 @@ _must_check_ _nonnull(1) bool requirement_misses(const Requirement *r, const cha
 /* conf/mig-profiles.csv */
 typedef struct MigProfile {
         char gpu[13], name[15];         /* GpuModel.mig; "3g.20gb" */
-        int id;                         /* the number of nvidia-smi; -1: not certain */
+        int id;                         /* the nvidia-smi ID; -1: not certain */
         uint8_t most, compute, memory;  /* most on a GPU; slices of one */
         uint8_t starts;                 /* bits: possible first memory slices */
         bool documented;                /* false: starts are inferred from other GPUs */
@@ -180,7 +180,7 @@ typedef struct Gpus {
         char *unread;        /* the unreadable devices, if type and number decided instead; or NULL */
         unsigned count;                 /* display functions of NVIDIA */
         unsigned expected;              /* of the instance type, else count */
-        const GpuModel *model;          /* of all; without GPUs of the type; NULL: unknown, or they differ */
+        const GpuModel *model;          /* of all GPUs, else of the type; NULL: unknown, or they differ */
         bool driver;                    /* in the image, loaded or not */
         bool part;                      /* parts of GPUs, with the GRID driver and a licence */
         bool license_daemon;            /* in the image, or installed at boot */
@@ -207,8 +207,8 @@ typedef struct InstanceType {
         uint16_t disk_gb;
         int16_t numa_nodes;             /* with CPUs; -1: not known */
         uint16_t gpu_subsystem;         /* of a part of a GPU; 0: a whole one */
-        int16_t card_step; /* every how many cards, from 0 on, take addresses; the others are for EFA alone */
-        bool unconfirmed;               /* no listing of EC2's has it */
+        int16_t card_step; /* n: every nth card, from 0 on, takes addresses; the others are for EFA alone */
+        bool unconfirmed;               /* no EC2 listing has it */
 } InstanceType;
 /* NULL: not in the table */
 const InstanceType *instance_type_find(const char *name);
@@ -288,7 +288,7 @@ typedef struct Host {
         bool imaged;                    /* modelled, with the programs and drivers of an image */
         char **assumed;                 /* assumed facts, for the reader of a plan: "instance.id" … */
         Instance instance;
-        bool name_assumed;              /* its private_dns_name is of IMDS instead of EC2 */
+        bool name_assumed;              /* its private_dns_name is from IMDS, not EC2 */
         char *name_before;        /* the name that an earlier run assumed, if init asked EC2 since; or NULL */
         const InstanceType *type;       /* NULL: not in the table */
         bool eni_limits_known; unsigned max_enis, addresses_per_eni;    /* from the table or EC2 */
@@ -296,7 +296,7 @@ typedef struct Host {
         char *pool_text;                /* from imds_pool_state() */
         unsigned cpus;
         Neuron neuron;
-        uint64_t memory_bytes;          /* MemTotal; in a model of the table; 0: not known */
+        uint64_t memory_bytes;          /* MemTotal; in a model, table value; 0: not known */
         char *product_name, *kernel, *arch;
         PciDevice *pci; size_t n_pci;
         Disk *disks; size_t n_disks;
@@ -316,7 +316,7 @@ typedef struct Host {
         char *kubelet_version;          /* "1.33.4" */
         char *containerd_version;
         char *driver_version;           /* of NVIDIA, or NULL */
-        bool nvidia_runtime;            /* in the image, also without GPUs */
+        bool nvidia_runtime;            /* in the image, even without GPUs */
         bool soci_snapshotter;          /* in the image */
         char *image_credential_provider; /* path of ecr-credential-provider, or NULL */
         char **dead_links;              /* sentences about places of daemon data, or NULL */
@@ -327,8 +327,8 @@ Host *host_free(Host *h);
 DEFINE_CLEANUP(Host *, host_free)
 unsigned host_efa(const Host *host);                            /* EFA functions */
 bool host_efa_is_known(const Host *host);                       /* or assumed, in a model */
-/* Addresses of the GPUs without an EFA device near: behind their PCIe switch, or without *ret_placed, for an
- * unknown layout, on their NUMA node. A new vector; NULL: none, or no EFA, or a model. */
+/* Addresses of the GPUs with no EFA device near: behind their PCIe switch, or if the layout is unknown
+ * (!*ret_placed), on their NUMA node. A new vector; NULL: none, or no EFA, or a model. */
 _nonnull_ char **host_far_gpus(const Host *host, bool *ret_placed);
 bool pci_is_efa(const PciDevice *d);                            /* vendor 1d0f, device efaX */
 bool pci_is_neuron(const PciDevice *d);                         /* Trainium, Inferentia */
@@ -344,7 +344,7 @@ _nonnull_ void volume_names_remember(const Root *root);
 /* The parent directory of volume mounts. */
 #define VOLUMES_PLACE "/mnt/k8s-volumes"
 _nonnull_ size_t host_instance_stores(const Host *host);
-/* The expected instance stores: configured, else the most of table and controllers; 0: not known. */
+/* The expected instance stores: configured, else max(table, controllers); 0: not known. */
 _nonnull_ unsigned host_expected_stores(const Config *config, const Host *host);
 /* the source of that number */
 _nonnull_ const char *host_expected_by(const Config *config, const Host *host);
@@ -372,7 +372,7 @@ _must_check_ _nonnull(1, 2, 4, 5) int host_program_version(const Root *root, con
 _must_check_ _nonnull_ int host_detect(const Root *root, const Config *config, const HostOptions *options,
                                        Host **ret, Diag *diag);
 /* The identity of the instance and its Node name by imds, for a failure before host_detect() ends.
- * name_assumed: EC2 may have another name than local-hostname. All else is unknown. */
+ * name_assumed: EC2 may have a name other than local-hostname. All else is unknown. */
 _nonnull_ Host *host_recall(const Config *config, Imds *imds);
 /* The .status in the cache of nodeadm; a new reference. */
 json_t *host_status(const Host *host);

@@ -103,7 +103,7 @@ static void take_cache(const Config *config, const HostOptions *options, Host *h
                 h->eni_limits_known = true;
         }
         h->name_assumed = h->instance.private_dns_name && json_is_true(json_object_get(own, "nameAssumed"));
-        /* the configuration may be another now */
+        /* the configuration may differ now */
         if (config->gates.instance_id_node_name || (h->name_assumed && name_is_strict(config, options))) {
                 RENEW(h->instance.private_dns_name, NULL);
                 h->name_assumed = false;
