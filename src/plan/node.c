@@ -72,7 +72,7 @@ static int64_t threshold(const Expected *e, const char *signal, int64_t capacity
         return percent ? (int64_t)((double)whole * (double)part) * 1000 : amount;
 }
 
-/* Where the user sets reservations; else they are ours or those of a file of the image. */
+/* Where the user sets reservations; NULL: they are ours or from a file in the image. */
 static const char *config_reserves(const Config *config) {
         static const char keys[][20] = { "kubeReserved", "systemReserved", "evictionHard",
                                          "reservedSystemCPUs" };
@@ -85,7 +85,7 @@ static const char *config_reserves(const Config *config) {
         return NULL;
 }
 
-/* signal: of eviction, or NULL. reservedSystemCPUs replaces both CPU numbers. */
+/* signal: for eviction, or NULL. reservedSystemCPUs replaces both reserves. */
 static void reserve_of(Expected *e, Resource *r, const char *signal) {
         const char *cpus = json_get_text(e->settings, "reservedSystemCPUs");
         if (streq(r->name, "cpu") && cpu_list_count(cpus) > 0)
@@ -149,7 +149,7 @@ static uint64_t pages_after(const Plan *plan, const Host *host, uint64_t size, c
         return count;
 }
 
-/* Of each page size of the kernel; pods cannot use them as memory. */
+/* One per kernel page size; pods cannot use it as memory. */
 static void add_pages(Expected *e, const Plan *plan, const Host *host) {
         Resource *memory = &e->items[e->n - 1];
         int64_t taken = 0;
@@ -250,7 +250,7 @@ static void put_settings(const char *path, json_t *settings, json_t *shown) {
         json_object_foreach(settings, key, value) {
                 _free_ char *name = xasprintf("%s%s%s", path, *path ? "." : "", key);
                 KubeletSetting s;
-                /* numbers, times and words of a list */
+                /* numbers, times and enum values */
                 if (kubelet_setting_find(name, &s) &&
                     (strchr("bifdgqez", s.type) || (strchr("sl", s.type) && *s.limits)))
                         json_object_set(shown, name, value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The NVIDIA stack, ordered by class: a table of steps with dependencies. Fabric manager before umad assumes
- * an older machine. CDI before the MIG instances fails. kubelet before the fabric gives pods that end in CUDA
+/* The NVIDIA stack, ordered by class: a table of steps with dependencies. Before umad, fabric manager assumes
+ * an older machine. Before the MIG instances, CDI fails. Before the fabric, kubelet runs pods that hit CUDA
  * error 802 (https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/). */
 #include "plan/devices.h"
 #include "base/str.h"
@@ -21,7 +21,7 @@ void stack_decide(Stack *s) {
         s->gate = s->registers && s->want->fabric_gate != FABRIC_GATE_OFF;
         s->runs_imex = s->imex == IMEX_HOST;
         s->bars_imex = s->imex == IMEX_DRA || s->imex == IMEX_OFF;
-        /* on trays the daemon of the DRA driver runs the program of the image */
+        /* on trays the DRA driver daemon runs the program in the image */
         s->uses_imex = s->runs_imex || (s->tray && s->imex != IMEX_OFF);
         s->channel = s->runs_imex || s->want->imex_channel0;
         s->programs = s->manager || s->uses_imex;
@@ -72,7 +72,7 @@ static void fill_fabric(Stack *s, Action *a) {
                                 (unsigned long long)(a->deadline_usec / USEC_PER_SEC)));
 }
 
-/* Layouts name GPUs by their place, so with one missing they would mean others. */
+/* Layouts name GPUs by index, so with one missing they would hit wrong ones. */
 static void fill_mig(Stack *s, Action *a) {
         a->device.count = s->gpus;
         a->device.layouts = TAKE_PTR(s->layouts);
@@ -133,7 +133,7 @@ typedef struct Step {
         size_t wanted;                          /* FLAG() of the stack; 0: always */
         uint16_t seconds;                       /* 0: the deadline of the type */
         bool lenient, optional, retry;          /* as in Action */
-        bool counted, seen;                     /* it needs so many GPUs; it names them */
+        bool counted, seen;                     /* needs the GPU count; names the GPUs */
         bool reload;                            /* after daemon-reload */
         void (*fill)(Stack *s, Action *a);
         char why[47];                           /* "": why() */
@@ -173,7 +173,7 @@ static const Step steps[_STEPS_MAX] = {
         [STEP_VERSIONS] = { ACTION_CHECK_VERSIONS, "nvidia", .after = AFTER(DRIVER),
                 .wanted = FLAG(programs), .fill = fill_versions,
                 .why = "check that program and driver versions match" },
-        /* Enabling a masked unit fails, so the image installs its units before. */
+        /* Enabling a masked unit fails, so the image installs its units first. */
         [STEP_MASK_MANAGER] = { ACTION_MASK_UNIT, MANAGER, .after = AFTER(KMOD), .wanted = FLAG(no_manager) },
         [STEP_UNMASK_MANAGER] = { ACTION_UNMASK_UNIT, MANAGER, .wanted = FLAG(manager),
                 .why = "undo a mask from an earlier run" },
@@ -233,8 +233,8 @@ static const Step steps[_STEPS_MAX] = {
                 .after = AFTER(FABRIC) | AFTER(HEALTH) | AFTER(SET_CLOCKS) |
                          AFTER(CDI_REFRESH),
                 .wanted = FLAG(divides), .fill = fill_mig, .seen = true },
-        /* Neither waits for the fabric, like the units of images: awslabs/amazon-eks-ami
-         * set-nvidia-clocks.service, NVIDIA/nvidia-container-toolkit deployments/systemd. */
+        /* Like image units, neither waits for the fabric: awslabs/amazon-eks-ami set-nvidia-clocks.service,
+         * NVIDIA/nvidia-container-toolkit deployments/systemd. */
         [STEP_LIST] = { ACTION_LIST_GPUS, "nvidia-smi", .after = AFTER(PERSISTENCED) | AFTER(NODES),
                 .behind = AFTER(MIG) | AFTER(PROVE), .counted = true,
                 .why = "list every GPU and make its device files" },

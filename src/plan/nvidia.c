@@ -38,7 +38,7 @@ static void plan_options(Stack *s) {
         else if (s->want->memory != MEMORY_AUTO)
                 diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".memoryMode",
                              "has no effect: no CPU shares memory with these GPUs");
-        /* On trays the DRA driver makes channel 0, and one of the kernel driver gets in its way. */
+        /* On trays the DRA driver makes channel 0; one from the kernel driver gets in its way. */
         _free_ char *count = xasprintf("%u", s->want->imex_channels);
         if (s->tray || s->want->imex_channels != IMEX_CHANNELS)
                 add_option(s, s->want->imex_channels == IMEX_CHANNELS ? MUST_IF_KNOWN : MUST_BE_SO,
@@ -129,7 +129,7 @@ static void warn_of_gate(const Stack *s, const Config *config) {
                                      "fabric", gpu_class_to_string(s->class));
 }
 
-/* At boot load-module fails, unless a user script installs the driver before. */
+/* At boot load-module fails, unless a user script installs the driver first. */
 static void warn_of_requirement(const Stack *s, const char *key) {
         diag_warn_at(&s->plan->warnings, "require-unmet", NULL, key,
                      "is %s, but this image has no NVIDIA driver: kubelet does not start; install the "

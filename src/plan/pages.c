@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Huge pages, the largest first: they need longer stretches. kubelet counts them once, at its start. */
+/* Huge pages, largest first: they need contiguous memory. kubelet counts them once, at its start. */
 #include "plan/devices.h"
 #include "base/str.h"
 #include <errno.h>
@@ -7,7 +7,7 @@
 #define GROUP    "hugepages"
 #define PATH     "spec.instance.hugePages"
 #define MEBIBYTE (1ULL << 20)
-/* As the EFA installer: 110 MB per endpoint, two each; not for large pages (bottlerocket-core-kit#141). */
+/* As in the EFA installer: two 110 MB endpoints per CPU; no large pages (bottlerocket-core-kit#141). */
 #define EFA_PER_CPU  (220 * MEBIBYTE)
 #define EFA_LARGEST  (16 * MEBIBYTE)
 
@@ -66,7 +66,7 @@ uint64_t memory_of_cpus(const Host *host) {
         return others > 0 ? bytes : host->memory_bytes;
 }
 
-/* Also of a node that the driver brings later. */
+/* Also for a node that the driver adds later. */
 static int check_node(const Config *config, const Host *host, int id, Diag *diag) {
         const NumaNode *node = FIND(n, host->nodes, host->n_nodes, (int)n->id == id);
         bool later = !node && id >= 0 && gpus_share_memory(config, host) &&
@@ -143,7 +143,7 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
         _free_ PageRequest *pages = (void *)xmemdup(h->pages, h->n_pages * sizeof *pages);
         qsort(pages, h->n_pages, sizeof *pages, compare_requests);
         int r = check_requests(config, host, pages, h->n_pages, diag);
-        /* A model has the wanted sizes, if any kernel has them: the image must have one. */
+        /* A model has the wanted sizes if some kernel does: the image must have it. */
         _free_ char *there = sizes_text(host);
         if (host->modelled && host->page_size > 2 * MEBIBYTE)
                 diag_warn_at(&plan->warnings, "page-size", NULL, PATH ".pages",

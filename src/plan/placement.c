@@ -102,7 +102,7 @@ typedef struct EfaCards {
         bool taken[UINT8_MAX + 1];      /* by card */
         unsigned n;
         json_t *cards, *gpus;           /* of the facts */
-        Text text, far;                 /* far: GPUs without a near device */
+        Text text, far;                 /* far: GPUs with no device nearby */
 } EfaCards;
 
 static bool has_card(const NetworkCards *row, uint64_t card) {
@@ -177,7 +177,7 @@ static void show_card(EfaCards *e, unsigned card, bool placed, bool line) {
                 text_add(&e->text, placed ? ", near no GPU\n" : "\n");
 }
 
-/* Has it no device near? */
+/* Does it lack a near device? */
 static bool show_gpu(EfaCards *e, const NetworkCards *row) {
         json_t *near = json_array(), *has = json_array();
         _cleanup_(text_done) Text cards = {}, taken = {};
@@ -200,7 +200,7 @@ static bool show_gpu(EfaCards *e, const NetworkCards *row) {
         return far;
 }
 
-/* lines: also where nothing is public of GPUs. far: as of plan_cards_here() */
+/* lines: even if no GPU data is public. far: as in plan_cards_here() */
 static bool show_cards(Plan *plan, EfaCards *e, bool lines, char *const *far) {
         bool placed = ANY(row, e->rows, e->n_rows, row->gpu >= 0);
         unsigned n_far = 0;

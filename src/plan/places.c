@@ -196,7 +196,7 @@ static bool goes_to_volume(Stores *s, Diag *warnings, const StorageBind *bind) {
         return v != NULL;
 }
 
-/* The error stands at the setting of the user. */
+/* The error points at the user setting. */
 static bool is_refused(Stores *s, const StorageBind *bind) {
         _free_ char *fault = bind->given ? mount_target_fault(bind->path) : NULL;
         if (!fault)

@@ -361,8 +361,8 @@ static bool reads_secret(const Plan *plan, const Action *a) {
         return plan_find(plan, id) || plan_find(plan, "write-file:" SYSTEM_ENVIRONMENT);
 }
 
-/* Output of NVIDIA daemons may be quoted: they read files of the image and of this program, unless they got
- * variables of the user. Others read certificates, credentials and imports. ctr repeats containerd. */
+/* Output of NVIDIA daemons may be quoted: they read files of the image and of this program, unless the user
+ * gave them variables. Others read certificates, credentials and imports. ctr repeats containerd. */
 static void quieten(Plan *plan) {
         const Action *config = plan_find(plan, "write-file:" CONTAINERD_CONFIG);
         for (Action *a = plan->actions; a < plan->actions + plan->n; a++) {

@@ -12,7 +12,7 @@ typedef struct Plan {
         json_t *facts;
         json_t *node;                   /* the expected Node, or NULL; "approximate" and "unknown" say, by
                                          * resource, why */
-        char *machine;                  /* the machine, in some lines for people */
+        char *machine;                  /* the machine, in a few readable lines */
         Diag warnings;
         char id[72];                    /* "sha256:…" over action_canonical() of all actions */
         bool as_nodeadm;                /* PlanOptions */
@@ -29,9 +29,9 @@ typedef enum CredentialPlugin { PLUGIN_AWS, PLUGIN_NODESTRAP, _PLUGIN_INVALID = 
 DECLARE_STRING_TABLE(credential_plugin, CredentialPlugin);
 typedef struct PlanOptions {
         CredentialPlugin plugin;        /* exec plugin of the kubeconfig */
-        bool as_nodeadm;                /* called as nodeadm: its files, also if kubelet warns of them */
+        bool as_nodeadm;                /* called as nodeadm: its files, even if kubelet warns of them */
         bool foretell;                  /* keep certain failures as warnings, and show the plan */
-        unsigned interfaces;            /* show the places of so many network interfaces; 0: none */
+        unsigned interfaces;            /* show the places of this many interfaces; 0: none */
         const char *efa;                /* show the GPUs near these network cards, "1,5-7"; or NULL */
 } PlanOptions;
 

@@ -18,7 +18,7 @@ _nonnull(1, 4, 5, 6) Action *plan_add(Plan *plan, ActionType type, Phase phase, 
 _nonnull(1, 3, 4, 5, 6) Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path,
                                           const char *why, const char *content, mode_t mode);
 /* The same in the config phase. users: it has free-form data of the user, so it is hidden and only for root.
- * Under the name nodeadm its mode is 0644, unless told: its keys tell of a secret. */
+ * Under the name nodeadm its mode is 0644, unless told: its keys suggest a secret. */
 _nonnull_ Action *plan_users_file(Plan *plan, const char *group, const char *path, const char *why,
                                   const char *content, bool users, bool told);
 /* Orders the actions by their dependencies and computes the id. Comes last. */
@@ -41,12 +41,12 @@ _must_check_ _nonnull_ int plan_storage(Plan *plan, const Config *config, const 
 _must_check_ _nonnull_ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _must_check_ _nonnull_ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag);
 /* Checks an expected number of devices against the table of types, before the user pays for an instance; on a
- * machine its devices count. has: by the table, negative: not known. joins: the node joins without. */
+ * machine, devices decide. has: by the table, negative: not known. joins: the node joins anyway. */
 typedef struct Promise { Cause cause; const char *path; unsigned said; int has; bool joins; } Promise;
 _must_check_ _nonnull_ int plan_promise(Plan *plan, const Host *host, const Promise *p, Diag *diag);
-/* Warns of versions that do not go with the GPUs or features; in a model some are errors. */
+/* Warns of versions that do not suit the GPUs or features; in a model some are errors. */
 _nonnull_ void plan_requirements(Plan *plan, const Config *config, const Host *host);
-/* The lock, before all steps of devices. */
+/* The lock, before all device steps. */
 _nonnull_ void plan_take_turn(Plan *plan);
 /* Reload, markers, taint, units. Comes last, since it searches the actions of the others. */
 _nonnull_ void plan_units(Plan *plan, const Config *config, const Host *host);
@@ -60,11 +60,11 @@ _nonnull_ void plan_node(Plan *plan, const Config *config, const Host *host);
 _malloc_ char *plan_describe_host(const Config *config, const Host *host);
 /* Adds the places of n network interfaces to facts and machine. -EINVAL if they do not fit. */
 _must_check_ _nonnull_ int plan_placement(Plan *plan, const Host *host, unsigned n, Diag *diag);
-/* The same for EFA devices on these network cards ("1,5-7"), and the GPUs near; warns of one without.
- * -EINVAL for a card that takes none, or a type whose cards are not known. */
+/* The same for EFA devices on these cards ("1,5-7"), and GPUs near them; warns of a GPU without. -EINVAL for
+ * a card that takes none, or a type whose cards are not known. */
 _must_check_ _nonnull_ int plan_efa_cards(Plan *plan, const Host *host, const char *cards, Diag *diag);
-/* The same for the interfaces of this machine. far: GPUs by PCI without a near device, or NULL, which it
- * names in its warning. Has it warned of GPUs? */
+/* The same for the interfaces of this machine. far: GPUs, by PCI, with no device nearby, or NULL; the warning
+ * names them. Did it warn of GPUs? */
 _nonnull(1, 2) bool plan_cards_here(Plan *plan, const Host *host, char *const *far);
 /* Numbers of route table, rules and metric (amazonlinux/amazon-ec2-net-utils:lib/lib.sh). */
 #define INTERFACE_METRIC(card, device) (512 + 100 * (card) + (device))
@@ -115,13 +115,13 @@ _nonnull_ int node_setting_flag(const json_t *settings, const char *name);
 /* The CPUs in a list such as "0-3,8"; 0 if it is not a list. */
 _nonnull_ unsigned cpu_list_count(const char *list);
 
-/* plan->facts gets the NUMA nodes with GPUs; warns if they are too many. settings: node_settings(). */
+/* plan->facts gets the NUMA nodes with GPUs; warns if there are many. settings: node_settings(). */
 _nonnull_ void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t *settings);
 
 /* Bytes of the kubelet file system; 0: not known. *ret_doubt: why it may differ, static; NULL: exact. */
 _nonnull_ uint64_t ephemeral_bytes(const Plan *plan, const Config *config, const Host *host,
                                    const char **ret_doubt);
-/* Bytes for files, as statfs(2) says, of a new file system on a device of so many bytes. */
+/* Bytes for files, as statfs(2) says, in a new file system on a device of that size. */
 uint64_t filesystem_bytes(uint64_t device, Filesystem filesystem);
 /* Bytes that md leaves for data on a member. */
 uint64_t member_bytes(uint64_t disk);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maxPods: of the user, else the addresses of the network interfaces, changed by maxPodsExpression. As
- * nodeadm (internal/kubelet/eni_max_pods.go, maxpods/), but reservations also use a number of the user. */
+/* maxPods: from the user, else from network interface addresses, changed by maxPodsExpression. As in nodeadm
+ * (internal/kubelet/eni_max_pods.go, maxpods/), but reservations use a user-set number, too. */
 #include "plan/planner.h"
 #include "base/str.h"
 #include "config/kubelet.h"

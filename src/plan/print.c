@@ -3,7 +3,7 @@
 #include "plan/planner.h"
 #include "base/str.h"
 
-#define COLUMN 54       /* column of reasons; after a longer target on their own line */
+#define COLUMN 54       /* column of reasons; on a new line if the target is longer */
 
 static void add_paragraph(Text *t, const char *lead, const char *text) {
         text_add_folded(t, lead, strlen(lead), text);
@@ -57,7 +57,7 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
                 text_add(t, ", instance stores (number not known)");
         else
                 add_count(t, host_instance_stores(host), "instance store");
-        if (!host->modelled)            /* which has one, only for its address */
+        if (!host->modelled)            /* a model has one for its address */
                 add_count(t, host->n_nics, "network interface");
 }
 
@@ -128,7 +128,7 @@ static void add_escaped(Text *t, const char *text, const char *special) {
                          (unsigned char)*text < ' ' ? ' ' : *text);
 }
 
-/* A cell may have a | in code, too, behind a backslash. */
+/* A | in a cell needs a backslash, even in code. */
 static void add_row(Text *t, const Action *a, bool critical) {
         _free_ char *what = what_of(a), *why = why_of(a);
         const char *code = what[strcspn(what, "`\\")] ? "" : "`";
@@ -284,7 +284,7 @@ char *plan_to_text(const Plan *plan) {
 char *plan_page(const char *title, const char *of, const Diag *findings, const char *table,
                 const char *language, const char *block) {
         Text t = {};
-        _cleanup_(text_done) Text fence = {};   /* more of them than stand anywhere in the block */
+        _cleanup_(text_done) Text fence = {};   /* more backticks than anywhere in the block */
         do
                 text_add(&fence, "%s", fence.size > 0 ? "`" : "```");
         while (strstr(block, fence.data));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conf/requirements.csv beside the versions of a machine. Versions that are not known meet every row. */
+/* conf/requirements.csv against the machine versions. Versions that are not known meet every row. */
 #include "base/str.h"
 #include "host/tables.h"
 #include "plan/devices.h"
@@ -58,7 +58,7 @@ static bool is_certain(const Requirement *r, const Plan *plan, const Config *con
 }
 
 void plan_requirements(Plan *plan, const Config *config, const Host *host) {
-        bool failed[_COMPONENT_MAX] = {};       /* then its warnings tell nothing more */
+        bool failed[_COMPONENT_MAX] = {};       /* then further warnings add nothing */
         for (const Requirement *r = requirements; r < requirements + n_requirements; r++) {
                 if (failed[r->component] || !is_about(r, config, host))
                         continue;

@@ -8,7 +8,7 @@
 
 /* A jansson integer cannot hold 2^64 - 1 (RLIM_INFINITY), so a real stands for it, which is one more. */
 #define UNLIMITED       18446744073709551616.0
-#define UNLIMITED_WORDS "18446744073709552000"  /* that real in JSON of Go and of this program */
+#define UNLIMITED_WORDS "18446744073709552000"  /* that real in JSON from Go and nodestrap */
 
 static const char *const capabilities[] = {
         "AUDIT_WRITE", "CHOWN",   "DAC_OVERRIDE",     "FOWNER",     "FSETID",
@@ -72,7 +72,7 @@ static json_t *default_spec(void) {
         return spec;
 }
 
-/* Less is too little for awslabs/libfabric-ci-scripts:efa-check.sh. With 64 KiB the EFA provider ends with
+/* Less is too little for awslabs/libfabric-ci-scripts:efa-check.sh. With 64 KiB the EFA provider fails:
  * "Cannot allocate memory": awslabs/awsome-distributed-ai#647. */
 #define EFA_MEMLOCK ((double)(16ULL << 30))
 
@@ -104,7 +104,7 @@ static size_t token_size(const char *json) {
         return n + 1;
 }
 
-/* As in nodeadm: indented by two, merged by four and sorted. The YAML reader turned "no limit" into a real,
+/* As in nodeadm: indented by two; merged: by four, sorted. The YAML reader turned "no limit" into a real,
  * which does not fit 64 bits; with it no container would start. */
 static char *spec_text(const json_t *spec, bool merged) {
         _free_ char *text = json_text(spec, merged ? 4 : 2, merged);

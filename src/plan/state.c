@@ -10,7 +10,7 @@ static const struct { const char *name, *policies[2]; } managers[] = {
 };
 
 /* Before 1.31 the DRA state has another form (kubernetes/kubernetes:pkg/kubelet/cm/dra/state/checkpoint.go).
- * A file that stays is a warning: kubelet reports if it exits. */
+ * A file that stays is a warning: kubelet says why it exits. */
 const char *plan_state(Plan *plan, const Config *config, const Host *host) {
         _cleanup_(storage_places_done) StoragePlaces places =
                 storage_binds_of(config, host->containerd_version);

@@ -18,7 +18,7 @@ static char *why_unknown(const Stores *s, const char *purpose) {
 }
 
 /* A UUID of version 8 (RFC 9562). The disks must not have seen it before: nothing is discarded, and xfs and
- * ext4 tell old blocks by the UUID. With the old one a power failure would revive them. */
+ * ext4 know old blocks by the UUID. With the old one a power failure would revive them. */
 static void choose_uuid(const Stores *s, Device *d) {
         _cleanup_(text_done) Text input = {};
         char hex[65];
@@ -169,7 +169,7 @@ static void add_filesystem(Plan *plan, const Stores *s, const Device *d) {
                 action_after(a, "create-raid:" RAID_DEVICE);
 }
 
-/* A mounted file system without the mark was interrupted in between: only the mark is missing. */
+/* Mounted without the mark: an interruption came between the two, and only the mark is missing. */
 static StepState mount_state(const Device *d) {
         if (d->content && d->mounted)
                 return content_unfinished(d->content) ? STEP_REPAIR : STEP_KEEP;
@@ -273,7 +273,7 @@ static const char *why_stopped(StepState state) {
                                   : "stop while its data moves";
 }
 
-/* One step per unit: instance stores and volumes may stop the same. */
+/* One step per unit: instance stores and volumes may share one. */
 static Action *stop_of(Plan *plan, const char *unit, StepState state) {
         for (Action *a = plan->actions; a < plan->actions + plan->n; a++) {
                 if (a->type != ACTION_STOP_UNIT || !streq(a->target, unit))
@@ -400,7 +400,7 @@ static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *bi
                         (Move){ xstrdup(binds[i].bind->path), xstrdup(binds[i].bind->name) };
                 full = full || (dir && !dir->empty);
                 bytes += dir ? dir->bytes : 0;
-                if (dir && !dir->empty && dir->bytes == 0)      /* they share a file system most often */
+                if (dir && !dir->empty && dir->bytes == 0)      /* they usually share a file system */
                         uncounted = MAX(uncounted, dir->used);
         }
         for (char *const *stop = stops; stop && *stop; stop++)
@@ -516,7 +516,7 @@ static void plan_each(Plan *plan, Stores *s) {
 
 static void plan_stores(Plan *plan, Stores *s) {
         stores_find(s);
-        /* For other than accelerated types the table has no disks, so a model would silently plan none. */
+        /* The table lists disks only for accelerated types, so a model would silently plan none. */
         if (s->host->modelled && !s->host->type && s->count == 0)
                 diag_warn_at(&plan->warnings, "disks-unknown", NULL, "spec.instance.localStorage.strategy",
                              "the table of instance types does not list %s, so this plan assumes no instance "

@@ -37,7 +37,7 @@ void stores_find(Stores *s);
 void stores_check_number(Stores *s);
 /* Refuses a disk that is broken or in use. place: where it may be mounted; NULL: part of an array. */
 void stores_check_disk(Stores *s, const Disk *d, const char *place);
-/* Refuses data without a signature: false. device: the configured name of a volume, or NULL. */
+/* Refuses (false) data without a signature. device: the configured volume name, or NULL. */
 bool stores_check_blank(Stores *s, const Disk *d, const char *device);
 
 /* Adds an error, so that the plan fails. */
@@ -83,7 +83,7 @@ _malloc_ char *array_missing(const Stores *s);
 void place_check_top(Stores *s);
 /* Refuses a path that cannot become a mount point; who: "the volume …". */
 bool place_refused(Stores *s, const char *path, const char *who);
-/* The same for an instance store, and for a way to it that is not only of root. */
+/* The same for an instance store, and a path to it that non-root can change. */
 void place_check(Stores *s, const char *path);
 /* Warns of foreign mount units for places that the plan mounts or binds. */
 void places_check_units(Plan *plan, const Stores *s);
@@ -99,10 +99,10 @@ _malloc_ char *mount_label(const Mount *m);                     /* "xfs of /dev/
 char *why_unfit(const Directory *d);
 /* A user other than root can write to a directory on the way to path: Directory.foreign. */
 void refuse_foreign_way(Stores *s, const char *path, const char *foreign);
-/* Refuses if pods run already, with volumes below path: true. */
+/* Refuses (true) if pods already run with volumes below path. */
 bool refuse_mounts_below(Stores *s, const char *path, const Directory *d);
-/* The directories that go to the disks, without those that are a mount of the user (a warning). number: the
- * device mounted on the disks' directory now, or NULL. Returns how many. */
+/* The directories that go to the disks, without those that the user mounted (a warning). number: the device
+ * mounted on the disks' directory now, or NULL. Returns how many. */
 size_t binds_find(Stores *s, Diag *warnings, const char *number,
                   BindStep ret[static ARRAY_SIZE(s->places.all)]);
 /* STEP_KEEP: the mount at path is our bind of this folder, STEP_MAKE: none, STEP_UNKNOWN: *ret_mount. */

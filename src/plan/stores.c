@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instance stores exist, if they are enough, and if each is free. */
+/* Which instance stores exist, if there are enough, and if all are free. */
 #include "plan/storage.h"
 #include "base/str.h"
 #include "disk/disk.h"
@@ -177,6 +177,6 @@ void stores_check_disk(Stores *s, const Disk *d, const char *place) {
                               "what uses it, and run `wipefs --all /dev/%s` and `blkdiscard /dev/%s`",
                               label, used, holds, d->name, d->name);
         else if (place || !(d->holders && is_array(s->seen, d->holders[0])))
-                /* array_find() knows more of a member */
+                /* array_find() knows members better */
                 (void)stores_check_blank(s, d, NULL);
 }

@@ -162,7 +162,7 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
 }
 
 /* A drop-in: our network file has the bytes of nodeadm, and udev writes it before there is a configuration.
- * networkd takes the address again when it reads a changed MTU, so this comes before kubelet, not later.
+ * networkd reacquires the address when it reads a changed MTU, so this comes before kubelet, not later.
  * Without the key prune-files removes the drop-in of an earlier run, and networkd must read that, too. */
 static void plan_mtu(Plan *plan, const InstanceOptions *instance, const Host *host) {
         _free_ char *text = xasprintf("[Link]\nMTUBytes=%u\n", instance->mtu);

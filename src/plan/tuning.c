@@ -32,7 +32,7 @@ static void tell_faults(Plan *plan, const InstanceOptions *o, const Host *host, 
                 if (!(sets && rule->ours) && !(rule->path && plan_sets(plan, rule->path)))
                         add_fault(&t, all->faults[i].text);
         }
-        /* kubelet refuses it; with failSwapOn: false daemons swap, and pods that may
+        /* kubelet refuses swap; with failSwapOn: false, daemons and some pods swap
          * (kubernetes.io/docs/concepts/cluster-administration/swap-memory-management) */
         if (host->kernel_state.swap && !plan_kubelet_switch(plan, "failSwapOn", true))
                 add_fault(&t, "swap is on (swapoff -a)");

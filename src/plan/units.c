@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reload of systemd, start of units, and the marker that leaves later interfaces to the CNI. Also
- * failurePolicy: a failed step of devices keeps kubelet down or taints the node. */
+ * failurePolicy: a failed device step keeps kubelet down or taints the node. */
 #include "plan/planner.h"
 #include "base/str.h"
 
@@ -34,8 +34,8 @@ static Action *plan_unit(Plan *plan, const char *group, const char *unit, const 
         return start;
 }
 
-/* Enabled daemons may start after it, so it comes last of the disks and before our own starts. Its content
- * are the mount points, a line each, for units/nodestrap-trim.service. */
+/* Enabled daemons may start after it, so it comes after the disks and before our own starts. It lists the
+ * mount points, one per line, for units/nodestrap-trim.service. */
 static void plan_ready(Plan *plan, bool storage) {
         _cleanup_(text_done) Text mounts = {};
         for (size_t i = 0; i < plan->n; i++)
@@ -52,7 +52,7 @@ static void plan_ready(Plan *plan, bool storage) {
                         strv_push_at(&ready->after, n++, xstrdup(plan->actions[i].id));
 }
 
-/* Import the sandbox image: a stop and start blanks instance stores and the image. SOCI needs it in its own
+/* Import the sandbox image: a stop and start wipes instance stores and the image. SOCI needs it in its own
  * snapshotter (nodeadm: internal/containerd/sandbox_image.go). AMIs before May 2026 have it without tag and
  * pin (awslabs/amazon-eks-ami#2729, #2730). kubelet waits for the image, but not for the pin. */
 static void plan_sandbox_image(Plan *plan, const Config *config, const Host *host, bool soci) {
@@ -93,15 +93,15 @@ bool plan_is_device_step(const Action *a) {
 
 #define FABRIC_ID "await-fabric:fabric"
 
-/* well: all steps of devices must succeed; else only end. */
+/* well: all device steps must succeed; else only end. */
 static void after_devices(const Plan *plan, Action *a, bool well) {
         for (size_t i = 0; i < plan->n; i++)
                 if (plan_is_device_step(&plan->actions[i]) && &plan->actions[i] != a)
                         (well ? action_after : action_after_any)(a, plan->actions[i].id);
 }
 
-/* Fabric manager may die after its start, and then CUDA fails on GPUs that look well (Azure/AgentBaker#1269).
- * The last check before kubelet, also after a failed step: this may be the cause. */
+/* Fabric manager may die after its start, then CUDA fails on GPUs that look healthy (Azure/AgentBaker#1269).
+ * The last check before kubelet, even after a failed step: this may be the cause. */
 static void plan_watch(Plan *plan) {
         if (!plan_find(plan, "start-unit:" FABRIC_MANAGER))
                 return;
@@ -115,8 +115,8 @@ static void plan_watch(Plan *plan) {
         after_devices(plan, a, false);
 }
 
-/* Asks again when all else is over, since an instance may enter service while it boots. Later actions look at
- * a Node, or leave marks of one, so they all depend on it. */
+/* Asks again when all else is done, since an instance may enter service while it boots. Later actions read a
+ * Node, or leave traces of one, so they all depend on it. */
 static const char *plan_pool(Plan *plan, const Host *host) {
         if (host->pool != POOL_PREPARES)
                 return NULL;
@@ -129,7 +129,7 @@ static const char *plan_pool(Plan *plan, const Host *host) {
         return a->id;
 }
 
-/* Also if a failure keeps kubelet down: an earlier run of this boot may have left a taint. */
+/* Even if a failure keeps kubelet down: an earlier run of this boot may have left a taint. */
 static void plan_taint(Plan *plan, const Config *config, const Host *host) {
         /* Only racks have cliques, and only the fabric gate finds them. */
         bool taint = config->failure_policy == FAILURE_JOIN_TAINTED,
@@ -181,12 +181,12 @@ static void plan_turn(Plan *plan, const char *forget, FailurePolicy policy) {
         if (plan_find(plan, "import-image:" SANDBOX_ARCHIVE))
                 action_after(turn, "import-image:" SANDBOX_ARCHIVE);
         action_after(turn, "start-unit:containerd.service");
-        /* also if --daemon leaves containerd out */
+        /* even if --daemon leaves containerd out */
         action_after(turn, "write-file:" MOUNTS_READY);
         action_after(turn, "mark-node:" TAINT_FILE);
         action_after(turn, forget);
         after_devices(plan, turn, policy != FAILURE_JOIN_TAINTED);
-        /* A taint tolerates failed devices, not failed files: steps that need such a file have no result. */
+        /* A taint covers failed devices, not failed files: steps that need such a file have no result. */
         for (size_t i = 0; i < plan->n; i++)
                 for (char **id = plan_is_device_step(&plan->actions[i]) ? plan->actions[i].after : NULL;
                      id && *id; id++) {

@@ -40,7 +40,7 @@ static void refuse_kind(Stores *s, const Volume *v, const Disk *d) {
         text_done(&model);
 }
 
-/* Does an earlier entry mean the same disk? */
+/* Does an earlier entry name the same disk? */
 static bool refuse_again(Stores *s, size_t i, const Disk *d) {
         const Volume *all = s->config->instance.volumes;
         for (size_t k = 0; k < i; k++) {

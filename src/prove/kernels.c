@@ -27,13 +27,13 @@ uint64_t prove_pattern(uint64_t i, uint64_t salt) {
         return i ^ i >> 29 ^ salt;
 }
 
-/* The f16 that kernels.ptx makes of these bits, in units of 1/16: sign and the upper four of the fraction. */
+/* The f16 that kernels.ptx makes of these bits, in units of 1/16: sign and top four fraction bits. */
 static int small(uint32_t half) {
         int n = 16 + (int)(half >> 6 & 15);
         return half & 0x8000 ? -n : n;
 }
 
-/* With what a sum begins, in units of 1/256. */
+/* Start value of a sum, in units of 1/256. */
 static int sum_of(uint32_t state) {
         return (512 << 8) + (int)((state & 0x003fffc0) >> 6);
 }
@@ -45,7 +45,7 @@ static uint32_t float_bits(int sum) {
         return bits;
 }
 
-/* first: the word of A, and of B, that is the first operand; the others follow in a circle. */
+/* first: the word of A, and of B, that is the first operand; the others follow cyclically. */
 static void multiply(const uint32_t state[LANES][LANE_WORDS], unsigned first, int sums[ROWS][COLUMNS]) {
         int a[ROWS][DEPTH], b[DEPTH][COLUMNS];
         for (unsigned lane = 0; lane < LANES; lane++) {

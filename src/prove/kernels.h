@@ -3,7 +3,7 @@
 /* The computations of nodestrap-prove on a GPU (kernels.ptx), and the same in C. */
 #include "base/macro.h"
 
-/* kernels.ptx with a NUL behind it, for cuModuleLoadDataEx(). Grids and blocks have one dimension. Its entry
+/* kernels.ptx with a NUL after it, for cuModuleLoadDataEx(). Grids and blocks have one dimension. Its entry
  * points:
  *   ns_fill(u64 base, u64 words, u64 salt)
  *     writes prove_pattern(i, salt) to word i, of 64 bits, for all i < words.
@@ -16,7 +16,7 @@
  *     block has a multiple of 32 threads. Number of a warp: (block * threads of a block + thread) / 32. */
 extern const char prove_ptx[];
 
-/* All i have different values. Fill with salt and then with ~salt, and each bit was 0 and 1. */
+/* Each i has its own value. Filling with salt, then ~salt, sets each bit to both 0 and 1. */
 uint64_t prove_pattern(uint64_t i, uint64_t salt);
 
 /* Warps with the same number modulo this compute the same. */

@@ -38,9 +38,9 @@ typedef struct Gpu {
         int device, processors;
         char address[24];
         pthread_t thread;
-        _Atomic(const char *) at;       /* the CUDA call in which it stands, or the last one */
+        _Atomic(const char *) at;       /* the CUDA call it is in, or the last one */
         atomic_bool inside;             /* that call has not returned */
-        atomic_bool over;               /* nothing more comes of it */
+        atomic_bool over;               /* it has nothing to add */
         bool ready;                     /* by its thread: its own tests have ended */
         bool started, linked;           /* by test_all(): linked: it takes part in the tests of links */
         CudaContext context;
@@ -118,7 +118,7 @@ static bool wrong_read(Gpu *g, Wrong *all) {
         Wrong wrong = {};
         if (!DO(g, cuMemcpyDtoH_v2, &wrong, g->result, sizeof wrong))
                 return false;
-        all->words = MAX(all->words, wrong.words);      /* each pass meets the same ones */
+        all->words = MAX(all->words, wrong.words);      /* each pass sees the same ones */
         all->first = MIN(all->first, wrong.first);
         all->mask |= wrong.mask;
         return true;
@@ -157,7 +157,7 @@ static void tell_words(const Gpu *g, const char *test, uint64_t words, const Wro
 
 /* ---- the tests of one GPU ---- */
 
-/* Memory and copies of the host are on the NUMA node of the GPU: the way to another one is slower. */
+/* Host memory and copies stay on the NUMA node of the GPU: the path to another is slower. */
 static void move_near(const Gpu *g) {
         char path[80], list[1024];
         cpu_set_t set;
@@ -243,8 +243,8 @@ static int64_t nsec_since(const struct timespec *then) {
         return (now.tv_sec - then->tv_sec) * 1000000000L + now.tv_nsec - then->tv_nsec;
 }
 
-/* Each launch adds to the sums, so one comparison covers all of them. The sums lie at the begin of the block,
- * which has as many words on every GPU of today; fewer are a failure. */
+/* Each launch adds to the sums, so one comparison covers all of them. The sums lie at the start of the block,
+ * which has room for them on every GPU today; too little is a failure. */
 static bool test_product(Gpu *g) {
         size_t warps = (size_t)g->processors * BLOCKS * THREADS / 32;
         uint64_t launches = 0, wrong = 0, first = 0, sum = 0;
@@ -278,7 +278,7 @@ static bool test_product(Gpu *g) {
         return good;
 }
 
-/* The pattern goes to the host and, from there, to another place of the block. */
+/* The pattern goes to the host and, from there, to another place in the block. */
 static bool test_host(Gpu *g) {
         Wrong wrong = { .first = UINT64_MAX };
         double out = 0, in = 0;
@@ -347,7 +347,7 @@ static bool link_verify(const Gpu *from, Gpu *to, double rate) {
         return true;
 }
 
-/* All GPUs copy at once, each to the one that many places further. */
+/* All GPUs copy at once, each to the GPU shift places further on. */
 static void test_links_at(int shift, double rates[GPUS_MAX][GPUS_MAX]) {
         bool busy[GPUS_MAX] = {};
         for (int i = 0; i < n_gpus; i++) {
@@ -368,7 +368,7 @@ static void test_links_at(int shift, double rates[GPUS_MAX][GPUS_MAX]) {
         }
 }
 
-/* A link that was slower than the best one again, alone. */
+/* Retests links slower than the best one, alone. */
 static void test_links_alone(double rates[GPUS_MAX][GPUS_MAX], double best) {
         for (int i = 0; i < n_gpus; i++)
                 for (int k = 0; k < n_gpus; k++) {
@@ -437,7 +437,7 @@ static bool list(void) {
         return true;
 }
 
-/* A GPU that hangs keeps the others from nothing: after half of the time they test their links without it. */
+/* A GPU that hangs does not stop the others: after half the time they test their links without it. */
 static void *test_all(_unused_ void *argument) {
         for (int i = 0; i < PROVE_KINDS; i++)
                 expected[i] = prove_expected((uint32_t)i, ROUNDS, SEED);
@@ -462,7 +462,7 @@ static void tell_late(const Gpu *g) {
         tell(g, "\"error\": \"timeout\", \"code\": 0, \"call\": \"%s\"", at ?: "");
 }
 
-/* The variables of the caller select GPUs, change the compiler or trace: CUDA_VISIBLE_DEVICES and many. */
+/* Caller variables may select GPUs, change the compiler or trace: CUDA_VISIBLE_DEVICES and many more. */
 static void clean_environment(void) {
         for (char **e = environ; *e;) {
                 char name[64];
@@ -488,7 +488,7 @@ int main(int argc, char **argv) {
                 return 2;
         }
         clean_environment();
-        alarm((unsigned)seconds + 5);   /* ends it where even the watch hangs */
+        alarm((unsigned)seconds + 5);   /* ends it if even the watchdog hangs */
         clock_gettime(CLOCK_MONOTONIC, &half);
         end = half;
         half.tv_sec += (seconds + 1) / 2;
@@ -499,7 +499,7 @@ int main(int argc, char **argv) {
         bool late = pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &end) != 0;
         if (late && n_gpus == 0)
                 tell_late(&machine);
-        /* One thread tests all links: it stands in a call for one GPU, or the time was too short for all. */
+        /* One thread tests all links: it hangs in a call for one GPU, or the time was too short for all. */
         bool hangs = late && ANY(g, gpus, n_gpus, g->linked && atomic_load(&g->inside));
         for (int i = 0; i < n_gpus; i++) {
                 Gpu *g = &gpus[i];

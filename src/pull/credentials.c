@@ -79,7 +79,7 @@ static const json_t *providers_of(const json_t *config) {
         return json_object_get(config, "providers");
 }
 
-/* For all of them, before there are threads. In an argument list others would see them. */
+/* For all providers, before any threads. In an argument list others would see them. */
 static void set_variables(const json_t *config) {
         const json_t *provider, *variable;
         size_t i, k;
@@ -126,7 +126,7 @@ static json_t *answer_parse(const char *text, const char *version, char **ret_wh
 static int login_of(const json_t *answer, const char *repository, Login *ret) {
         const char *pattern, *best = "";
         json_t *entry, *login = NULL;
-        /* kubelet also prefers the last one by bytes, which is the most special one */
+        /* kubelet also prefers the last one by bytes, which is the most specific */
         json_object_foreach(json_object_get(answer, "auth"), pattern, entry) {
                 if (!image_matches(pattern, repository) || strcmp(pattern, best) < 0)
                         continue;
@@ -145,7 +145,7 @@ int login_parse(const char *text, const char *version, const char *repository, L
         return answer ? login_of(answer, repository, ret) : -EBADMSG;
 }
 
-/* An open file with the text, at its begin. */
+/* An open file with the text, at its start. */
 static int file_of(const char *text) {
         _cleanup_(close_fd) int fd = memfd_create("request", MFD_CLOEXEC);
         size_t size = strlen(text);

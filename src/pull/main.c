@@ -124,12 +124,12 @@ static bool is_final(const CriReply *r) {
                strstr(text, "no space left on device") || strstr(text, "invalid reference format");
 }
 
-/* Does the registry, or ECR as the provider quotes it, have too many requests? */
+/* Does the registry, or ECR as the provider quotes it, get too many requests? */
 static bool is_busy(const char *why) {
         return why && (strstr(why, "429 Too Many Requests") || strstr(why, "ThrottlingException"));
 }
 
-/* 0: *ret is the answer; < 0: *ret_why. -EREMOTEIO: a refusal that stays. */
+/* 0: *ret is the answer; < 0: *ret_why. -EREMOTEIO: a permanent refusal. */
 static int call(const Hand *h, const char *method, const Text *frame, uint64_t deadline, CriReply *ret,
                 char **ret_why) {
         _cleanup_(cri_reply_done) CriReply reply = {};
@@ -162,8 +162,8 @@ static int look(const Hand *h, const Image *i, uint64_t *ret_bytes, char **ret_w
         return r;
 }
 
-/* A provider that fails does not end it: the image may need no login, and kubelet tries so, too. -EBUSY: too
- * many requests; the login is a good one, and asking for another would be one more. */
+/* A provider that fails does not end it: the image may need no login, and kubelet tries it too. -EBUSY: too
+ * many requests; the login is good, and asking for another adds a request. */
 static int pull(const Hand *h, const Image *i, char **ret_why) {
         Puller *p = h->p;
         _cleanup_(cri_reply_done) CriReply reply = {};

@@ -19,9 +19,9 @@
 #define PULL_PAUSE_MAX   (30 * USEC_PER_SEC)
 #define PULL_LAST_USEC   (30 * USEC_PER_SEC)    /* for the last try */
 
-/* The pause behind try n (from 0); false: it was the last one. busy: the registry has too many requests,
- * because a large fleet boots. Then the next try comes at any moment of the time that is left, so that
- * kubelet gets the images of the first pods meanwhile. */
+/* The pause after try n (from 0); false: it was the last one. busy: the registry has too many requests,
+ * because a large fleet boots. Then the next try comes at a random moment in the time left, so that kubelet
+ * gets the images of the first pods meanwhile. */
 static inline bool pull_pause(unsigned n, bool busy, uint64_t left_usec, uint64_t *ret) {
         if (busy) {
                 uint64_t span = left_usec - MIN(left_usec, PULL_LAST_USEC);
@@ -64,7 +64,7 @@ _must_check_ _nonnull_ int cri_call(Channel *c, const char *method, const Text *
 
 /* ---- credentials ---- */
 
-/* A new text for people out of a foreign one: on one line, without secrets. */
+/* A readable copy of a foreign text: on one line, without secrets. */
 _malloc_ _nonnull_ char *told(const char *text, const Login *login);
 
 /* config: a CredentialProviderConfig. directory: of its programs. answers: those that also hold for other
@@ -85,7 +85,7 @@ _must_check_ _nonnull_ bool image_matches(const char *pattern, const char *repos
 /* The login in a CredentialProviderResponse. 1: *ret; 0: it has none for this repository; < 0: *ret_why. */
 _must_check_ _nonnull_ int login_parse(const char *answer, const char *version, const char *repository,
                                        Login *ret, char **ret_why);
-/* Asks the provider for this image. 1: *ret; 0: none is responsible or it has none; < 0: *ret_why. */
+/* Asks the provider for this image. 1: *ret; 0: no provider matches, or no login; < 0: *ret_why. */
 _must_check_ _nonnull_ int login_find(Providers *p, const char *image, uint64_t deadline, Login *ret,
                                       char **ret_why);
 /* A registry has refused a login: ask again. */

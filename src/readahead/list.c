@@ -11,7 +11,7 @@
 #define BLANKS    " \t\r"
 #define LIBRARIES "/usr/{lib64,lib/*-linux-gnu}"
 
-/* Any device below the folder whose attribute fits. modalias: kernel.org, Documentation/ABI/testing/
+/* Any device in the folder with a matching attribute. modalias: kernel.org, Documentation/ABI/testing/
  * sysfs-bus-pci. EFA is 1d0f:efa0 and up (pci.ids). */
 static const struct { char word[8], folder[21], attribute[9], pattern[35]; } conditions[] = {
         { "disks", "/sys/class/nvme", "model", "Amazon EC2 NVMe Instance Storage*" },

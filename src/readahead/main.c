@@ -29,11 +29,11 @@
 #define PIECE_MIN   (16U << 10)
 #define PAGE_MIN    4096U
 #define DEPTH_MAX   64
-#define SHARE       4                   /* of MemAvailable: this part of it at most */
+#define SHARE       4                   /* at most 1/SHARE of MemAvailable */
 #define TIME        (180 * USEC_PER_SEC)
 #define TICK_MIN    (2 * USEC_PER_MSEC)
 #define TICK_MAX    (10 * USEC_PER_MSEC)
-#define LOOK        (100 * USEC_PER_MSEC)       /* between two looks for kubelet */
+#define LOOK        (100 * USEC_PER_MSEC)       /* between checks for kubelet */
 #define QUIET_MIN   (20 * USEC_PER_MSEC)        /* a program may think between two of its reads */
 #define QUIET_MAX   (50 * USEC_PER_MSEC)
 #define NOISE       (5 * USEC_PER_MSEC)         /* of a latency: half of TICK_MAX */
@@ -58,7 +58,7 @@ typedef struct Piece {
 /* The one that the current file lies on. */
 typedef struct Disk {
         dev_t device;
-        int inflight_fd;                /* -1: it does not count, as an overlay */
+        int inflight_fd;                /* -1: no counter, as on an overlay */
         size_t piece;                   /* bytes */
         unsigned depth;
         uint64_t base_usec;             /* the latency of a piece alone */
@@ -81,7 +81,7 @@ typedef struct Reader {
 
 /* ---- the page cache ---- */
 
-/* How much of a range is there. Other owners may hide it (mincore(2)); then all seems to be. */
+/* How much of a range is cached. For files of others, mincore(2) may claim all of it. */
 static size_t bytes_in(const Reader *r, const File *f, size_t at, size_t size) {
         unsigned char pages[PIECE_MAX / PAGE_MIN];
         size_t n = (size + r->page - 1) / r->page, in = 0;
@@ -114,7 +114,7 @@ static int disk_open(const Reader *r, dev_t device, const char *name) {
         return fd;
 }
 
-/* Two numbers of an attribute; how many there are. */
+/* Reads two numbers; returns how many it found. */
 static int numbers_read(int fd, unsigned *ret_first, unsigned *ret_second) {
         char text[64];
         ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof text - 1, 0);
@@ -158,7 +158,7 @@ static bool others_wait(Reader *r) {
                 d->busy_usec = now;
                 d->depth = 1;           /* where others work, the queue stays short */
         }
-        /* the slower the disk, the more a piece costs the one who comes next */
+        /* the slower the disk, the more a piece costs the next reader */
         return d->busy_usec > 0 && now - d->busy_usec < MIN(MAX(2 * d->base_usec, QUIET_MIN), QUIET_MAX);
 }
 
@@ -168,8 +168,8 @@ static void ask(const Piece *p) {
         (void)!readahead(p->file->fd, (off_t)p->at, p->size);
 }
 
-/* Short pieces say nothing of the disk. A burst that a volume allows at first says too much, so each piece
- * that is under way alone sets the base again. */
+/* Short pieces say nothing about the disk. The initial burst of a volume overstates it, so each piece that is
+ * under way alone sets the base again. */
 static void depth_fit(Disk *d, const Piece *p, uint64_t took) {
         if (p->size < d->piece)
                 return;
@@ -221,7 +221,7 @@ static bool is_over(Reader *r) {
 }
 
 /* With none under way others have the disk, and maybe need the processor. With all of them under way the
- * oldest hardly comes sooner than in three quarters of the time that the last one took. */
+ * oldest rarely ends before three quarters of the time that the last one took. */
 static uint64_t pause_usec(const Reader *r, uint64_t now) {
         uint64_t due = r->pieces[r->first].since_usec + r->disk.last_usec / 4 * 3;
         if (r->n == 0)

@@ -59,7 +59,7 @@ static json_t *mask_text(Secrets *s, const char *text, Hide hide) {
 
 static json_t *mask_value(Secrets *s, const json_t *json, Hide hide);
 
-/* The key without a password that stands in it; the caller's. */
+/* The key without any password in it; the caller frees it. */
 static char *mask_key(Secrets *s, const char *key) {
         size_t size;
         const char *user = name_user(key, &size);
@@ -85,7 +85,7 @@ static json_t *mask_object(Secrets *s, const json_t *object, Hide hide) {
         return copy;
 }
 
-/* A URL with a password that stands alone; secrets_scrub() hides it later. */
+/* A bare URL with a password; secrets_scrub() hides it later. */
 static json_t *note_url(Secrets *s, const json_t *text) {
         const char *url = json_string_value(text);
         if (text_holds_password(url) && !strpbrk(url, " \t\r\n"))
@@ -271,7 +271,7 @@ int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char
 
 /* ---- free-form parts ---- */
 
-/* A number, a quantity, a short word or a path: texts are full of them, and they are hardly secret. */
+/* A number, a quantity, a short word or a path: texts are full of them, and they are rarely secret. */
 static bool is_common(const char *text) {
         const char *unit = text + strspn(text, "-.,:0123456789");
         size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz-_./:");

@@ -8,13 +8,13 @@
 typedef enum MaskFormat {
         MASK_TEXT, MASK_JSON, MASK_TOML, MASK_YAML,
         MASK_UNIT,              /* has Environment= or DefaultEnvironment= */
-        MASK_VARIABLES,         /* an EnvironmentFile= of ours, a variable a line */
+        MASK_VARIABLES,         /* our EnvironmentFile=, one variable per line */
         MASK_ARGUMENTS,         /* the environment file of kubelet, which stays as it is */
 } MaskFormat;
 
-/* A copy with HIDDEN in the place of secrets; a new reference. */
+/* A copy with HIDDEN in place of secrets; a new reference. */
 json_t *mask_json(Secrets *s, const json_t *json) _nonnull_;
-/* The same of a NodeConfig ({"spec"}), without all environment variables. */
+/* The same of a NodeConfig ({"spec"}), without any environment variables. */
 json_t *mask_config(Secrets *s, const json_t *document) _nonnull_;
 /* The same without texts of free-form parts, which may be secret. It adds all but common words. */
 json_t *mask_config_whole(Secrets *s, const json_t *document) _nonnull_;

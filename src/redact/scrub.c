@@ -206,7 +206,7 @@ static Span find_token(const char *p, size_t room, const char **measured) {
         return (Span){ 0, n >= 16 ? n : 0 };
 }
 
-/* Behind a scheme of the Authorization header, unless it looks like a word of a sentence. */
+/* After an Authorization header scheme, unless it looks like a word of a sentence. */
 static Span find_credentials(const char *p, size_t room) {
         static const char schemes[][20] = { "Bearer ", "Basic ", "AWS4-HMAC-SHA256 " };
         for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
@@ -234,7 +234,7 @@ static Span find_private_key(const char *p, size_t room) {
         return (Span){ from, stop ? (size_t)(stop - p) - from : MIN(room - from, (size_t)KEY_MAX) };
 }
 
-/* The name before text[at], a '=' or ':'. Blanks, quotes and backslashes may stand between. */
+/* The name before text[at], a '=' or ':'. Blanks, quotes and backslashes may come between. */
 static Span name_before(const char *text, size_t at) {
         size_t end = at, begin;
         while (end > 0 && at - end < 8 && strchr(" \t\"'\\", text[end - 1]))

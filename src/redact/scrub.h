@@ -14,7 +14,7 @@ _nonnull_ void secrets_add(Secrets *s, const char *value);
 /* Where the variables begin in a line "Environment=" or "DefaultEnvironment=", with the blanks that
  * systemd.syntax(7) allows. 0: another line. */
 _nonnull_ size_t environment_begin(const char *line);
-/* The text with HIDDEN in the place of secrets, for the caller to free. */
+/* The text with HIDDEN in place of secrets, for the caller to free. */
 _malloc_ _nonnull_ char *secrets_scrub(Secrets *s, const char *text, size_t size, size_t *ret_size);
 /* The same of a message of ours: patterns are hidden only in its quotations, not in its own words. */
 _malloc_ _nonnull_ char *secrets_hide(Secrets *s, const char *message);

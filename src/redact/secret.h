@@ -3,7 +3,7 @@
 #include "base/macro.h"
 #include <jansson.h>
 
-/* Does such a key of free-form settings have a secret value? */
+/* Does this key of free-form settings have a secret value? */
 _nonnull(1) bool key_is_secret(const char *key, const json_t *value);
 /* The same of options and variables (X-Amz-Security-Token). value: a text that begins with it, or "". */
 _nonnull_ bool name_is_secret(const char *name, size_t size, const char *value);

@@ -14,7 +14,7 @@
 #define EVENT_SEC    60         /* a reboot waits this long for the Event, */
 #define EVENTS_SEC   1800       /* a power-off until send-events gives up */
 #define POWEROFF_SEC 600        /* time to log in; plus up to SPREAD_SEC, */
-#define SPREAD_SEC   300        /* so that a rack does not go at once */
+#define SPREAD_SEC   300        /* so a rack does not go all at once */
 
 FailurePolicy aftermath_decide(const AftermathFacts *f) {
         bool asked = f->policy == FAILURE_REBOOT || f->policy == FAILURE_POWER_OFF;

@@ -100,7 +100,7 @@ void critical_put(json_t *status, const Status *s) {
                 json_object_set(status, "criticalPath", path);
 }
 
-/* From the end of the previous step: only since then kubelet waited for this one. */
+/* From the end of the previous step: kubelet waited for this one only from then. */
 static int64_t share_of(const Status *s, const StatusStep *step) {
         return MAX(step->end_usec - (step > s->path ? step[-1].end_usec : step->begin_usec), 0);
 }

@@ -111,8 +111,8 @@ static void put_count(json_t *counts, const char *name, int64_t n) {
                 json_object_set_new(counts, name, json_integer(before + n));
 }
 
-/* "counted" and "efa" come from the PCI bus, "migDevices" from nvidia-smi. Which GPUs another program has
- * divided is not known, so their instances alone count then. */
+/* "counted" and "efa" come from the PCI bus, "migDevices" from nvidia-smi. If another program divided GPUs,
+ * it is unknown which, so only the instances count. */
 json_t *status_devices(const Root *root) {
         _cleanup_(status_done) Status s = {};
         if (status_read(root, &s) < 0 || !status_last(&s, "run"))

@@ -10,8 +10,8 @@
 
 #include <errno.h>
 
-#define UNWELL_FILE "/var/lib/nodestrap/unwell.json"    /* the failure in the cluster that has not been
-                                                         * followed by a recovery */
+#define UNWELL_FILE "/var/lib/nodestrap/unwell.json"    /* the failure that the cluster knows, without a
+                                                         * recovery since then */
 #define UNWELL_MAX  4096
 #define SENTENCE_MAX 760                                /* characters; the message of an Event has 1024 at
                                                          * most */
@@ -98,7 +98,7 @@ static void add_taint(Text *t, const Report *report, const char *code) {
                 text_add(t, "; kubelet registers the node with the taint " TAINT_KEY "=%s:NoSchedule", code);
 }
 
-/* The run phase may do the devices first. */
+/* The run phase may do device steps first. */
 static bool run_is_over(const Root *root) {
         _cleanup_(status_done) Status status = {};
         return status_read(root, &status) >= 0 && status_last(&status, "run");
@@ -135,7 +135,7 @@ static void remember(const Root *root, const Verdict *v) {
                 log_debug(UNWELL_FILE " cannot be written: %s", strerror(-r));
 }
 
-/* kubeconfig and node name count as kubelet reads them, with changes by people. If this run failed to write
+/* kubeconfig and node name are as kubelet reads them, with any manual edits. If this run failed to write
  * them, they are from another time, or from the node that the image was made of. */
 static void tell_failure(const Root *root, const Report *report, const Verdict *v) {
         bool outpost = report->config && report->config->cluster.outpost;
@@ -242,7 +242,7 @@ static bool condition_waits(const Root *root) {
         return false;
 }
 
-/* Has the cluster a condition of this machine? boot_differs: one of an earlier boot. */
+/* Does the cluster have a condition of this machine? boot_differs: an older boot. */
 static bool condition_is_known(const Root *root, bool *ret_boot_differs) {
         _free_ char *text = NULL, *machine = find_machine(root), *boot_id = NULL;
         if (root_read(root, CONDITION_FILE, UNWELL_MAX, &text, NULL) < 0)

@@ -23,7 +23,7 @@ _nonnull_ void event_of_run(const Root *root, const Report *report, const Verdic
 _nonnull_ void event_of_join(const Root *root, const Verdict *v);
 
 /* The condition NodestrapReady, also by a notice: {condition, status, reason, message, machine, bootId, time,
- * environment}, with repairReason and repairMessage if KUBE_REPAIR shall be False, too. A new boot of a Node
+ * environment}, with repairReason and repairMessage if KUBE_REPAIR must be False, too. A new boot of a Node
  * that has the condition makes it Unknown; */
 _nonnull_ void condition_of_start(const Root *root);
 /* the verdict of this boot sets it, if the Node has it, or if you typed an init that lets kubelet start; */

@@ -35,14 +35,14 @@ json_t *join_read(const Root *root) {
         return NULL;
 }
 
-/* The earlier of this wait and those before it in this boot. */
+/* The earliest of this wait and those before in this boot. */
 static json_t *first_of(const json_t *before, const char *key, uint64_t usec) {
         uint64_t earlier = (uint64_t)json_integer_value(json_object_get(before, key));
         uint64_t first = usec == 0 ? earlier : earlier == 0 ? usec : MIN(usec, earlier);
         return first > 0 ? json_integer((json_int_t)first) : json_null();
 }
 
-/* Others leave what the last wait for devices has found. */
+/* Other waits keep what the last device wait found. */
 static json_t *devices_json(const JoinReport *join, const json_t *before) {
         const JoinOutcome *o = &join->outcome;
         if (join->goal != JOIN_DEVICES || (o->cause != CAUSE_NONE && o->cause != CAUSE_DEVICES))

@@ -26,7 +26,7 @@ void metric_head(Text *t, const char *name, const char *help) {
         text_add(t, "# HELP nodestrap_%s %s\n# TYPE nodestrap_%s gauge\n", name, help, name);
 }
 
-/* One with a single value: its labels and the value, as a format. */
+/* A metric with a single value: its labels and value, as a format. */
 #define GAUGE(t, name, help, format, ...)                                                      \
         ({ metric_head(t, name, help);                                                         \
            text_add(t, "nodestrap_" name format "\n", __VA_ARGS__); })

@@ -57,8 +57,8 @@ static void see_units(const Root *root, const char *const *names, size_t n, Unit
 
 typedef struct Work { bool with_kubelet, any; } Work;
 
-/* Has it a job, or does it work? Units of init work while they start, kubelet also when it is up. By its
- * number, since an alias has another name. */
+/* Does it have a job, or is it at work? init units work while they start, kubelet also once up. By index,
+ * since an alias has another name. */
 static void see_work(size_t i, _unused_ const char *unit, const char *active, uint32_t job, void *to) {
         Work *work = to;
         bool kubelet = i == ARRAY_SIZE(units) - 1;

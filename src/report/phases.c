@@ -54,7 +54,7 @@ static UnitWork unit_work(const Ongoing *ongoing, int phase) {
         return own == UNIT_IDLE && later ? UNIT_WAITS : own;
 }
 
-/* The run phase repeats the devices steps, mostly without work: the phase stays ok. */
+/* The run phase repeats the devices steps, mostly as no-ops: the phase stays ok. */
 static bool is_at_work(const Ongoing *ongoing, int phase, const char *verdict) {
         const json_t *process = process_of(ongoing, phase_name(phase));
         bool again = phase == ONGOING_DEVICES && is_in("run", json_get_text(process, "phases"));
@@ -112,7 +112,7 @@ static bool any_is(const json_t *phases, const char *verdict) {
         return false;
 }
 
-/* The verdict of the runs counts when no process works; ok needs all phases. */
+/* The verdict of the runs counts once no process runs; ok needs all phases. */
 static const char *boot_verdict(const Status *s, const json_t *phases) {
         return any_is(phases, "running")                 ? "running"
                : any_is(phases, "waiting")               ? "waiting"

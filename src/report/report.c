@@ -50,7 +50,7 @@ static char *failure_text(const Results *r, const Result *failed) {
                          node->text ?: "", text + first);
 }
 
-/* An error before all phases counts for the first one; of disks, for the run phase. */
+/* An error before any phase counts for the first one; a disk error, for the run. */
 static const char *phase_of_error(const char *phases, ExitCode code) {
         int first = code == EXIT_STORAGE && phases && strstr(phases, "run") ? PHASE_RUN : 0;
         for (int i = first; i < _PHASE_MAX; i++)

@@ -7,7 +7,7 @@
 typedef struct Report {
         const char *command;            /* "init" */
         const char *phases;             /* "config", "devices,run" … */
-        unsigned tries;                 /* of this process, with this one */
+        unsigned tries;                 /* in this process, counting this */
         const char *step;               /* the stage of a failure outside of actions; NULL: did not start */
         uint64_t begin_usec;            /* of the process, CLOCK_MONOTONIC */
         const Plan *plan;               /* NULL: no plan */

@@ -5,9 +5,9 @@
 #include "base/time.h"
 
 #define ROW   18                        /* pixels, as all lengths here */
-#define CHART 900                       /* from the first beginning to the last end */
+#define CHART 900                       /* from the first start to the last end */
 #define GLYPH_TENTHS 75                 /* tenths of a pixel: the widest character */
-#define TOOK  (14 * ROW / 2)            /* for the duration behind the last bar */
+#define TOOK  (14 * ROW / 2)            /* for the duration after the last bar */
 #define TICKS 10                        /* at most */
 #define NAME_SHOWN 96U
 #define TEXT_SHOWN 2000
@@ -90,7 +90,7 @@ static void add_join(Chart *c, const StatusJoin *joined) {
         }
 }
 
-/* If not known, the latest known beginning. */
+/* If not known, the latest known start. */
 static int64_t now_of(const Chart *c, const Status *s) {
         int64_t now = MAX(s->now_usec, c->end);
         for (const StatusPhase *phase = s->phases; phase && phase->phase; phase++) {

@@ -118,7 +118,7 @@ _must_check_ _nonnull_ int status_read(const Root *root, Status *ret);
 /* The run of that key, and the last one with this phase; or NULL. */
 _nonnull_ StatusRun *status_run(const Status *s, const char *phases);
 _nonnull_ StatusRun *status_last(const Status *s, const char *phase);
-/* The wait of a boot that went well by itself, and whose node the cluster lacks or has not Ready; or NULL. */
+/* The wait of a boot that itself went well, but whose node is missing or not Ready; or NULL. */
 _nonnull_ const StatusJoin *status_not_joined(const Status *s);
 /* Of a boot that went well, and left kubelet down for a warm pool: the sentence; or NULL. */
 _nonnull_ const char *status_pool(const Status *s);
@@ -126,8 +126,7 @@ _nonnull_ const char *status_pool(const Status *s);
 _nonnull_ bool join_lacks_devices(const StatusJoin *joined);
 /* The devices that init counted, for JoinTask; NULL: no run phase has ended yet. */
 _nonnull_ json_t *status_devices(const Root *root);
-/* How many actions ended how, by Outcome; a step that one phase has done and a later one found done is one
- * that was done. */
+/* Counts actions by Outcome; a step that one phase did and a later one found done counts as done. */
 _nonnull_ void status_count(const Status *s, size_t counts[static 5]);
 
 /* ---- how it is made ---- */

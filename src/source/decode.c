@@ -128,7 +128,7 @@ static const char *foreign_kind(const Blob *b) {
         cut_text(&c, "\xef\xbb\xbf");
         while (c.s < c.end && isspace((unsigned char)*c.s))
                 c.s++;
-        /* a NUL stands behind the data */
+        /* a NUL follows the data */
         return PICK(t, table, ARRAY_SIZE(table),
                     strncasecmp(c.s, t->begin, strlen(t->begin)) == 0 &&
                             (!t->word || !c.s[strlen(t->begin)] ||
@@ -163,7 +163,7 @@ static const char *packing(const Blob *b) {
         return base64_decode(b->data, b->size, true, &plain, &size) >= 0 && size > 0 ? "base64" : NULL;
 }
 
-/* notes: for the case that no document is found. */
+/* notes: in case no document is found. */
 static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         const char *kind = foreign_kind(b), *packed = packing(b);
         Documents documents = {};

@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Before unpacking: base64 adds a third to the 1 MiB, and a message has other parts beside ours. */
+/* Before unpacking: base64 adds a third to the 1 MiB, and a message has parts besides ours. */
 #define SOURCE_MAX_BYTES (4u << 20)
 
-/* The rest behind a scheme and its colon; NULL: another scheme. */
+/* The rest after a scheme and its colon; NULL: another scheme. */
 static const char *after_scheme(const char *uri, const char *scheme) {
         size_t n = strlen(scheme);
         return strncasecmp(uri, scheme, n) == 0 && uri[n] == ':' ? uri + n + 1 : NULL;
@@ -66,7 +66,7 @@ static int read_user_data(Imds *imds, Blobs *ret, Diag *diag) {
         return 0;
 }
 
-/* r: of the reading. Takes data. */
+/* r: the read result. Takes data. */
 static int add_file(int r, const char *name, bool guarded, char *data, size_t size, Blobs *ret,
                     Diag *diag) {
         if (r == -EFBIG)

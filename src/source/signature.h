@@ -17,7 +17,7 @@
  *      --BOUNDARY--
  *
  * Ed25519 signs SIGNATURE_DOMAIN and each byte of the message, without outer base64 and gzip, up to BASE64.
- * Behind that only the closing delimiter and line ends may follow. So every reader of MIME sees only what was
+ * After that only the closing delimiter and line ends may follow. So every reader of MIME sees only what was
  * signed. */
 #include "aws/aws.h"
 #include "config/config.h"
@@ -37,8 +37,8 @@ typedef struct Trust {
 Trust *trust_free(Trust *t);
 DEFINE_CLEANUP(Trust *, trust_free)
 /* *ret is NULL, which accepts unsigned configurations, only where the directory is missing or empty. Names
- * with a dot in front do not count, except those of keys. A negative errno with a diagnostic where it cannot
- * be read, a key is not usable, or others than root could change one. */
+ * that start with a dot do not count, except those of keys. A negative errno with a diagnostic where it
+ * cannot be read, a key is not usable, or non-root users could change one. */
 _must_check_ _nonnull_ int trust_load(const Root *root, Trust **ret, Diag *diag);
 /* One key file of the caller, with any owner. */
 _must_check_ _nonnull_ int trust_load_file(const Root *root, const char *path, Trust **ret, Diag *diag);
@@ -55,15 +55,15 @@ typedef struct Signatures { Signature *items; size_t n; } Signatures;
 _nonnull_ void signature_done(Signature *s);
 _nonnull_ void signatures_done(Signatures *s);
 
-/* Unpacks each blob that is neither empty nor guarded. Refuses one without a signature by trust. */
+/* Unpacks each blob that is neither empty nor guarded. Refuses one without a trusted signature. */
 _must_check_ _nonnull_ int signatures_verify(Blobs *blobs, const Trust *trust, Signatures *ret, Diag *diag);
 /* Does it look signed? */
 _nonnull_ bool signature_is_there(const Blob *blob);
 /* "user-data is signed with sha256:… (ops.pub), serial 5, for account …, cluster …" */
 _malloc_ _nonnull_ char *signature_text(const Signature *s);
 _nonnull_ bool signature_field_is_valid(const char *field, const char *value);
-/* One multipart message, or texts that become its parts → the signed message, for the caller to free. It
- * reads serial, account, region and cluster of fields. */
+/* One multipart message, or texts that become its parts → the signed message, for the caller to free. From
+ * fields, it uses serial, account, region, cluster. */
 _must_check_ _nonnull_ int signature_make(Blobs *blobs, const Ed25519Key *private, const Signature *fields,
                                           char **ret, Diag *diag);
 

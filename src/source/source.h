@@ -40,7 +40,7 @@ void source_list_done(SourceList *l);
 /* Adds the lines of text to list; path is for messages. */
 _must_check_ _nonnull_ int source_list_parse(const char *text, const char *path, SourceList *list,
                                              Diag *diag);
-/* The list of the boot, else that of the image. Refuses one that others than root can write. */
+/* The list of the boot, else that of the image. Refuses one that non-root users can write. */
 _must_check_ _nonnull_ int source_list_read(const Root *root, SourceList *ret, Diag *diag);
 _must_check_ _nonnull(1) int source_list_record(const Root *root, char *const *uris, const char *cache);
 

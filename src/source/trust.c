@@ -58,7 +58,7 @@ static int add_file(const Root *root, const char *name, Trust *t, Diag *diag) {
         return key ? add_key(root, path, t, diag) : add_certificates(root, path, t, diag);
 }
 
-/* A dead link, as to a file system that is mounted later, shows that the builder wants the check. */
+/* A dead link, like one to a file system mounted later, shows that the builder wants the check. */
 static int check_absent(const Root *root, Diag *diag) {
         static const char *const paths[] = { "/etc/nodestrap", TRUSTED_DIR };
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-/* A plan of Terraform has thousands of resources. */
+/* A Terraform plan has thousands of resources. */
 #define MAX_NODES (1u << 19)
 #define MISSING   "is missing; put the NodeConfig there"
 
@@ -75,7 +75,7 @@ static const char *next_line(const char *s) {
         return s + (*s != 0);
 }
 
-/* The text of a literal block begins on the line below its key, behind the same blanks on each line. */
+/* The text of a literal block begins on the line below its key, after the same indent on each line. */
 static Position block_position(const Blob *file, const Node *block) {
         const char *line = file->data, *text = block->text;
         for (unsigned n = block->at.line; n > 0; n--)
@@ -310,7 +310,7 @@ int wrapped_complete(const Wrapped *w, Documents *documents, Diag *diag) {
         const Node *kubelet = node_get(w->template, "kubelet");
         Blob b = { .at = { .source = w->at.source }, .data = w->added };
         Documents added = {};
-        if (kubelet) /* an error there shall have its line */
+        if (kubelet) /* an error there must have its line */
                 b.at.line = MAX(kubelet->at.line, KUBELET_LINE) - KUBELET_LINE + 1;
         b.size = strlen(b.data);
         int r = yaml_parse(&b, &added, diag);

@@ -36,8 +36,8 @@ _nonnull_ void wrapped_done(WrappedFile *f);
 /* Returns 0 with ret->n 0 for any other file. Of items without user data it keeps the first, if no item has
  * any. An error with a diagnostic: a file of these kinds that does not parse. */
 _must_check_ _nonnull_ int wrapped_read(const Blob *file, WrappedFile *ret, Diag *diag);
-/* The item with this name, or, without choice (NULL), that of this turn, from 1, or (turn 0) the only
- * one. An error with a diagnostic: several, none, or one that cannot be read. */
+/* The item named choice; with choice NULL, item number turn, from 1; with turn 0, the only one. An error with
+ * a diagnostic: several, none, or one that cannot be read. */
 _must_check_ _nonnull(1, 4, 5, 6) int wrapped_choose(WrappedFile *f, const char *choice, size_t turn,
                                                      const char *source, Wrapped **ret, Diag *diag);
 /* Appends w->added, which is not NULL, to the documents of its user data. */
