@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # A CI job for a folder of NodeConfigs: checks each, and plans it for the machine that a comment in it names:
-# "--instance-type p5.48xlarge". It reads *.userdata and *.yaml, and leaves the plans beside each other. So you review a change of a
-# NodeConfig as a change of its plan. Exit status 1 if one is wrong, or none exists. It asks no cloud and changes nothing.
+# "--instance-type p5.48xlarge". It reads *.userdata and *.yaml, and writes the plans into one folder. So you review a change of a
+# NodeConfig as a change of its plan. It exits with 1 if one is wrong, or none exists. It calls no AWS API and changes no node.
 #
 #   bash check-node-configs.sh FOLDER [PLANS [EARLIER]]
 #
@@ -11,7 +11,7 @@
 set -u
 shopt -s nullglob
 folder=$1 plans=${2:-} earlier=${3:-} page=${GITHUB_STEP_SUMMARY:-/dev/null} bad=0
-versions=(--kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04)     # those of the image
+versions=(--kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04)     # put those of your image here
 
 plan() { nodestrap plan --strict "$document" --instance-type "$type" "${versions[@]}" "$@"; }
 wrong() { # LABEL TEXT
@@ -22,7 +22,7 @@ wrong() { # LABEL TEXT
                 echo "::error file=$document::$(tail -1 <<<"${2//\%/%25}")"
 }
 documents=("$folder"/*.userdata "$folder"/*.yaml)
-[ ${#documents[@]} -gt 0 ] || { echo "$folder: no file *.userdata or *.yaml is in it"; exit 1; }
+[ ${#documents[@]} -gt 0 ] || { echo "$folder: it has no *.userdata or *.yaml file"; exit 1; }
 for document in "${documents[@]}"; do
         name=$(basename "$document" .userdata)
         type=$(sed -nE 's/^#.*--instance-type ([a-z0-9.-]*[a-z0-9]).*/\1/p' "$document" | tail -1)
@@ -31,7 +31,7 @@ for document in "${documents[@]}"; do
                 wrong "$name" "$said"
                 printf '\n```text\n%s\n```\n' "$said" >>"$page"
         elif [ -z "$type" ]; then
-                wrong "$name" "which type is it for? A comment with --instance-type TYPE says it"
+                wrong "$name" "no instance type: add a comment with --instance-type TYPE"
         elif ! plan=$(plan 2>&1); then
                 wrong "$name, as $type" "$plan"
                 plan --output markdown >>"$page" 2>/dev/null

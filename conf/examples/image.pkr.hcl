@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# An image for nodes, from that of EKS for NVIDIA GPUs: image.sh installs the package, and `nodestrap doctor` tests the result.
+# A node image, built on the EKS image for NVIDIA GPUs: image.sh installs the package, and `nodestrap doctor` tests the result.
 #
 #   packer init image.pkr.hcl
 #   packer build -var package=nodestrap-0.1.0-1.x86_64.rpm image.pkr.hcl
@@ -26,7 +26,7 @@ variable "package" {
   type = string
 }
 
-# Which the image is for: doctor makes the plan of each.
+# The instance types that the image is for: doctor plans each.
 variable "types" {
   type    = string
   default = "p4d.24xlarge,p5.48xlarge,p6-b200.48xlarge,g6.xlarge"
@@ -44,7 +44,7 @@ source "amazon-ebs" "node" {
   ssh_username                = "ec2-user"
   ami_name                    = "nodestrap-${var.kubernetes}-{{timestamp}}"
   associate_public_ip_address = true
-  # Not the metadata service's first version, which nobody of this program asks.
+  # nodestrap does not use version 1 of the metadata service.
   imds_support = "v2.0"
   metadata_options {
     http_tokens = "required"

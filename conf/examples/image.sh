@@ -7,21 +7,21 @@
 set -eu
 case $PACKAGE in
 *.rpm) dnf install -y "$PACKAGE";;
-# Named, as mdadm recommends a mail agent, which an image does without.
+# Recommended packages, by name: apt would also install the mail agent that mdadm recommends.
 *.deb) apt-get update && apt-get install -y --no-install-recommends "$PACKAGE" ca-certificates e2fsprogs kmod mdadm xfsprogs;;
 esac
 
-# Two bootstrappers never work in one boot, and kubelet is started when its turn has come.
+# Two bootstrappers must not share a boot, and nodestrap starts kubelet.
 for unit in nodeadm-boot-hook nodeadm-config nodeadm-run kubelet; do
         if systemctl is-enabled -q "$unit" 2>/dev/null; then systemctl disable "$unit"; fi
 done
 systemctl enable nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined
 
-# What an instance leaves behind must not be in the image; doctor would name it.
+# Remove traces of this instance from the image; doctor would report them.
 if command -v cloud-init >/dev/null; then cloud-init clean --logs; fi
 : >/etc/machine-id
 
-# What it would lack on the machines that it is for, with the user data that these get.
+# Check the image for the machines that it is for, with the user data that they get.
 nodestrap config check --strict -c "file://$USERDATA"
 mkdir -p /run/image
 mount --bind / /run/image

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes a launch template whose user data is one MIME message: a NodeConfig for nodestrap, and a script for cloud-init. cloud-init runs it
 # beside the devices phase, before containerd and kubelet start. The template has as many EFA interfaces as the NodeConfig requires, and the
-# instance profile of the nodes. It needs the aws command, and changes only that template.
+# instance profile of the nodes. It needs the aws command, and creates only that template.
 #
 #   bash launch-template.sh NAME TYPE AMI PROFILE SECURITY-GROUP p5-48xlarge.userdata [SCRIPT]
 set -eu
@@ -20,7 +20,7 @@ message() {
         fi
         printf '\n--NODE--\n'
 }
-# A document that is a message already goes as it is.
+# A document that is already a MIME message goes in unchanged.
 userdata=$(mktemp)
 trap 'rm -f "$userdata" "$userdata.json"' EXIT
 if grep -qi '^MIME-Version:' "$document"; then cat "$document"; else message; fi >"$userdata"
@@ -28,7 +28,7 @@ if grep -qi '^MIME-Version:' "$document"; then cat "$document"; else message; fi
 [ "$(wc -c <"$userdata")" -le $limit ] || { echo "$document: more than $limit bytes, even as gzip" >&2; exit 1; }
 nodestrap config check --strict -c "file://$userdata"
 
-# Card 0 has the address of the node: with EFA where each card has it, else ENA alone. The others have EFA alone, on a P6e the odd ones.
+# Card 0 has the address of the node: with EFA if every card has EFA, otherwise only ENA. Other cards have only EFA; on a P6e, the odd ones.
 efa=$(nodestrap config dump -c "file://$userdata" 2>/dev/null | sed -n 's/.*"expectedDevices": *\([0-9]*\).*/\1/p')
 cards=$(nodestrap plan -c "file://$userdata" --instance-type "$type" --output json 2>/dev/null | sed -n 's/.*"networkCards": *\([0-9]*\).*/\1/p')
 interface() { # CARD DEVICE TYPE

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A launch template by Terraform, with 32 EFA interfaces, the user data of p5-48xlarge.userdata, and a script for cloud-init beside it.
-# `nodestrap config check --strict -c file://p5-48xlarge.userdata` before `terraform apply`: check-node-configs.sh in CI.
+# A launch template for Terraform, with 32 EFA interfaces, the user data of p5-48xlarge.userdata, and a script for cloud-init beside it.
+# Run `nodestrap config check --strict -c file://p5-48xlarge.userdata` before `terraform apply`; in CI, check-node-configs.sh.
 variable "image_id" {
   type = string
 }
@@ -38,7 +38,7 @@ resource "aws_launch_template" "p5" {
     http_put_response_hop_limit = 1
   }
 
-  # The first one has the node's address; the others carry EFA alone, and take no address.
+  # The first one has the node's address; the others carry only EFA, and take no address.
   dynamic "network_interfaces" {
     for_each = range(32)
     content {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # usage: image.sh [-o DIR] PROGRAM...
 # Makes a container image of static programs (make portable), each for another architecture and all of one version. Leaves it in DIR
-# (build/portable) as nodestrap-VERSION-oci.tar. Asks no daemon. The file is an OCI image layout
+# (default: build/portable) as nodestrap-VERSION-oci.tar. Needs no daemon. The file is an OCI image layout
 # (https://github.com/opencontainers/image-spec/blob/main/image-layout.md) with an index of all architectures. For a docker that does not
 # read layouts it also has the manifest.json of `docker save`. The same programs and SOURCE_DATE_EPOCH (default: the date of
 # debian/changelog) give the same bytes.
@@ -26,10 +26,10 @@ sum_of() { grep -o 'sha256:[0-9a-f]*' <<<"$1" | head -n 1 | cut -d: -f2; }
 arch_of() { case $(od -An -tu2 -j18 -N2 "$1" | tr -d ' ') in 62) echo amd64;; 183) echo arm64;; *) die "$1 is for neither x86-64 nor arm64";; esac; }
 
 version='' manifests='' saved=''
-for program; do         # the version is what one that runs here says
+for program; do         # ask a program that runs here for the version
         said=$("$program" version 2>/dev/null) && version=$(cut -d ' ' -f 2 <<<"$said") && break
 done
-[ -n "${version:=${VERSION-}}" ] || die "none of these programs runs here, and VERSION does not say which version they are"
+[ -n "${version:=${VERSION-}}" ] || die "none of these programs runs here: set VERSION"
 for program; do
         arch=$(arch_of "$program")
         grep -qaF "nodestrap $version" "$program" || die "$program is not version $version: remove it, or make clean and build each of them again"
@@ -42,12 +42,12 @@ for program; do
         config=$(blob "$W/config" config.v1+json)
         printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":%s,"layers":[%s]}\n' "$config" "$layer" >"$W/manifest"
         manifests+=${manifests:+,}$(blob "$W/manifest" manifest.v1+json ",\"platform\":{\"architecture\":\"$arch\",\"os\":\"linux\"}")
-        # A docker that reads manifest.json takes each name for one architecture alone. The plain names are those of the first program.
+        # In manifest.json docker takes each name for one architecture. The first program gets the plain names.
         tags="\"nodestrap:$version-$arch\""; [ -n "$saved" ] || tags+=",\"nodestrap:$version\",\"nodestrap:latest\""
         saved+="${saved:+,}{\"Config\":\"blobs/sha256/$(sum_of "$config")\",\"RepoTags\":[$tags],\"Layers\":[\"blobs/sha256/$(sum_of "$layer")\"]}"
 done
 printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[%s]}\n' "$manifests" >"$W/index"
-# One image, or podman asks which. containerd and podman read its name, other programs the tag.
+# Only one image: with several, podman asks which to take. containerd and podman read its name, other programs the tag.
 index=$(blob "$W/index" index.v1+json ',"annotations":{"io.containerd.image.name":"docker.io/library/nodestrap:latest","org.opencontainers.image.ref.name":"latest"}')
 printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[%s]}\n' "$index" >"$W/oci/index.json"
 printf '[%s]\n' "$saved" >"$W/oci/manifest.json"

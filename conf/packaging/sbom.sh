@@ -1,35 +1,35 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # usage: CC=COMPILER SOURCE_DATE_EPOCH=SECONDS sbom.sh ROOT VERSION ARCHITECTURE deb|rpm
-# Writes what the package of the files below ROOT is made of to ROOT/usr/share/doc/nodestrap/nodestrap.spdx.json, as SPDX 2.3
+# Writes the SBOM of the package with the files below ROOT to ROOT/usr/share/doc/nodestrap/nodestrap.spdx.json, as SPDX 2.3
 # (https://spdx.github.io/spdx-spec/v2.3/): the files with their checksums, and the libraries that the program is linked with or loads
-# by name, as packages that the build had of them; where that is not of the package's own kind, as with Debian's rpm, which knows none,
-# the libraries' names alone: others are installed where it goes. The last thing to be done to ROOT, once programs are stripped and pages compressed. In the folder of
-# documentation, for there is no place of its own for it, and scanners find *.spdx.json everywhere.
-# The same bytes for the same files, libraries and SOURCE_DATE_EPOCH. Needs readelf, and dpkg or rpm; nothing is run of ROOT.
+# by name, with the packages that the build had them from; if rpm cannot name these, as on Debian,
+# only library names: the nodes install other packages. Run it last, once programs are stripped and pages compressed. The file is in the
+# documentation folder, since no standard path exists; scanners find *.spdx.json anywhere.
+# The same bytes for the same files, libraries and SOURCE_DATE_EPOCH. Needs readelf, and dpkg or rpm; runs no program of ROOT.
 set -eu
 [ $# = 4 ] && [ -n "${SOURCE_DATE_EPOCH-}" ] || { sed -n '3s/^# //p' "$0" >&2; exit 2; }
 export LC_ALL=C
 root=$1 version=$2 arch=$3 format=$4 top=$(cd "$(dirname "$0")/../.." && pwd)
 sbom=usr/share/doc/nodestrap/nodestrap.spdx.json program=usr/bin/nodestrap
 die() { echo "sbom.sh: $*" >&2; exit 1; }
-[ -f "$root/$program" ] || die "no $program below $root: a software bill of materials is made of an installed tree"
+[ -f "$root/$program" ] || die "no $program below $root: run it on an installed tree"
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 maintainer=$(sed -n 's/^Maintainer: *//p' "$top/debian/control" | sed 's/</(/; s/>/)/')
 copyright=$(sed -n 's/^Copyright: *//p' "$top/debian/copyright" | head -n 1)
 created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
-# Whose libraries these are, and what a package URL (https://github.com/package-url/purl-spec) calls them
+# The vendor of the libraries, and the name that a package URL (https://github.com/package-url/purl-spec) calls them
 os() { sed -n "s/^$1=//p" /etc/os-release 2>/dev/null | tr -d '"' | head -n 1; }
 vendor=$(os NAME) distribution=$(os ID)
 
-# ---- files: SHA1, which the format wants, SHA256 and name
+# ---- files: SHA1, which the format requires, SHA256 and name
 (cd "$root" && find . -path ./DEBIAN -prune -o -type f ! -path "./$sbom" -print | sort) >"$W/names"
 (cd "$root" && while read -r f; do echo "$(sha1sum <"$f" | cut -c1-40) $(sha256sum <"$f" | cut -c1-64) $f"; done) <"$W/names" >"$W/files"
 verification=$(cut -d ' ' -f 1 "$W/files" | sort | tr -d '\n' | sha1sum | cut -c1-40)
 
-# ---- libraries: soname, how, package, version and architecture; of what the build did not have, the first two
-# src/base/library.c opens by name: a soname is a string of its own, or the end of another ("%s/lib…"), which the linker takes for both, and
-# all that is not linked is one of these. A path is none.
+# ---- libraries: soname, how, package, version and architecture; of libraries that the build did not have, only the first two
+# src/base/library.c opens libraries by name: a soname is a separate string, or the tail of another ("%s/lib…") with which the linker merges it.
+# Each library that is not linked is such a string. A path is not.
 readelf -dW "$root/$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p' | sort -u >"$W/needed"
 [ -s "$W/needed" ] || die "readelf finds no libraries in $root/$program: is it a program?"
 tr '\0' '\n' <"$root/$program" | grep -aoE '(^|[^/]|%s/)lib[a-z0-9_+-]+\.so\.[0-9]+$' | grep -aoE 'lib[a-z0-9_+-]+\.so\.[0-9]+$' | sort -u | grep -vxFf "$W/needed" >"$W/loaded" || :
@@ -43,24 +43,24 @@ deb)    owner() {       # FILE: package, version, architecture
         };;
 rpm)    owner() { rpm -qf --qf '%{NAME} %{VERSION}-%{RELEASE} %{ARCH} rpm\n' "$1" 2>/dev/null; }
         rpm -q rpm >/dev/null 2>&1 || format=unknown;;
-*)      die "a package for $format?";;
+*)      die "unknown package format: $format";;
 esac
 [ "$format" = unknown ] || libraries=/usr/lib/$(${CC:-cc} -print-multiarch)
 libraries() {   # HOW
         while read -r soname; do
-                case $soname in libnvidia-*|libcuda.*) echo "$soname optional"; continue;; esac   # the driver's, whatever this machine has
+                case $soname in libnvidia-*|libcuda.*) echo "$soname optional"; continue;; esac   # they belong to the driver; this machine does not matter
                 [ "$format" != unknown ] || { echo "$soname $1"; continue; }
-                # Where a cross compiler has a library of its own besides, it is the other architecture's package that nodes have.
+                # A cross compiler may have its own copy of a library; take the package of the target architecture, which nodes have.
                 path=$(ls "$libraries/$soname" 2>/dev/null) || path=$(${CC:-cc} -print-file-name="$soname")
                 case $path in /*) ;; *) [ "$1" = loaded ] || die "the build has no $soname, which the program is linked with"; echo "$soname optional"; continue;; esac
                 line=$(owner "$(realpath "$(dirname "$path")")/$soname") ||
-                        line=$(owner "$(realpath "$path")") || die "no package has $path: dpkg or rpm must know it"
+                        line=$(owner "$(realpath "$path")") || die "$path belongs to no package that dpkg or rpm knows"
                 echo "$soname $1 $line"
         done
 }
 { libraries linked <"$W/needed"; libraries loaded <"$W/loaded"; } >"$W/libraries"
 
-# ---- the document, but for its name in the world, which is told by its bytes
+# ---- the document, except its namespace, which is a hash of its bytes
 awk -v program="./$program" -v sbom="./$sbom" -v version="$version" -v arch="$arch" -v created="$created" -v maintainer="$maintainer" \
         -v copyright="$copyright" -v verification="$verification" -v vendor="${vendor:-unknown}" -v distribution="${distribution:-unknown}" '
 function text(s) { gsub(/\\/, "\\\\", s); gsub(/"/, "\\\"", s); return "\"" s "\"" }

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: sources.sh [OPTION OF TAR...]
-# Writes this tree to stdout, as tar: the files that git would keep, as they are; in an unpacked release, which git does not know, all that
-# is there but what builds leave behind. Nothing of git's own, which may hold a token. Where git fails in a clone, its words and a failure; a
-# clone without git is as a release.
+# Writes this tree to stdout, as tar: the tracked and untracked files that git does not ignore; in an unpacked release, without git, all
+# but build outputs. It leaves out .git, which may hold a token. If git fails in a clone, the script prints its error and fails; a
+# clone on a machine without git counts as a release.
 set -euo pipefail; cd "$(realpath "$(dirname "$0")/../..")"; export LC_ALL=C
-# Also in a clone that is somebody else's, as it is in a container that has it as a volume: more than reading its index is done with it here.
+# Also for a clone of another owner, such as a volume in a container: git would otherwise refuse to read it.
 git() { command git -c safe.directory="$PWD" "$@"; }
-# The .git of a work tree is a file, and what it names may be out of sight.
+# The .git of a linked worktree is a file, and the folder that it names may be unreachable.
 is_clone() {
         [ -e .git ] || return
-        type -P git >/dev/null || { echo "sources.sh: git is missing, so all files of this folder are packed, but what builds leave behind; to leave out what git ignores: apt-get install git" >&2; return 1; }
+        type -P git >/dev/null || { echo "sources.sh: git is missing, so all files of this folder except build outputs are packed; to leave out the files that git ignores: apt-get install git" >&2; return 1; }
         [ -d .git ] || git rev-parse -q --git-dir >/dev/null 2>&1
 }
 if is_clone; then git ls-files -co --exclude-standard -z

@@ -358,7 +358,7 @@ static bool is_flag_without_huge_pages(const char *flag) {
 #define LINE_END "contains a line break: the rest would be another setting"
 #define CONTROL "contains a line break, a control character, or a Unicode noncharacter such as U+FFFE"
 #define NOT_FOR_SYSTEMD \
-        "contains a Unicode noncharacter such as U+FFFE; remove it: systemd ignores such a file"
+        "contains a Unicode noncharacter such as U+FFFE; remove it: systemd ignores a file with one"
 #define HUGE_PAGES "reserves huge pages, and kubelet does not start with these in its reserved memory"
 #define UNSAFE_NAME \
         "name is empty, or contains a slash, \"..\", a quote, a control character or a noncharacter"

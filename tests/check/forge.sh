@@ -72,5 +72,5 @@ ok "a pull request with a bad NodeConfig fails, with an annotation at its line" 
 wrong_type() { sed -i 's/--instance-type p5.48xlarge/--instance-type p5.44xlarge/' clone/node-configs/p5.userdata; }
 ok "a plan that fails has an annotation at the file, and a page in the summary" eval 'pull wrong_type; [ "$status" = 1 ] && said "^::error file=node-configs/p5.userdata::nodestrap: failed .*p5.44xlarge" && on_page "^### No plan for p5.44xlarge" && on_page "^- [*][*]error:[*][*] .*did you mean p5.48xlarge"'
 no_type() { sed -i 's/--instance-type p5.48xlarge//' clone/node-configs/p5.userdata; }
-ok "a NodeConfig without an instance type fails with an annotation at the file" eval 'pull no_type; [ "$status" = 1 ] && said "^::error file=node-configs/p5.userdata::which type is it for"'
+ok "a NodeConfig without an instance type fails with an annotation at the file" eval 'pull no_type; [ "$status" = 1 ] && said "^::error file=node-configs/p5.userdata::no instance type"'
 done_testing

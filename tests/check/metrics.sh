@@ -74,7 +74,7 @@ tests:
   alert_rule_test:
   - {eval_time: 1m, alertname: NodestrapBootFailed, exp_alerts: [{exp_labels: {severity: critical, instance: b, verdict: failed, code: EFABRIC, step: 'await-fabric:fabric'},
       exp_annotations: {summary: 'b has failed to become a node: EFABRIC at await-fabric:fabric',
-        description: 'kubelet is not started. On the node, nodestrap status has the sentence; nodestrap-codes(7) says at EFABRIC what to do.'}}]}
+        description: 'kubelet is not started. On the node, nodestrap status shows the reason; nodestrap-codes(7) says under EFABRIC what to do.'}}]}
   - {eval_time: 30m, alertname: NodestrapNodeTainted, exp_alerts: []}
   - {eval_time: 15m, alertname: NodestrapBootUnfinished, exp_alerts: []}
   promql_expr_test:

@@ -118,21 +118,21 @@ enabled() { is "$(in_root systemctl is-enabled $theirs | sort -u) $(state)" "$*"
 try "a root with the nodeadm of an image is prepared" prepare own; m=$W/own/m; cp -a "$top/tests/fakes/al2023/rootfs/." "$m/"; mkdir -p "$m/etc/eks/nodeadm.d" "$m"/run/systemd/{networkd.conf.d,network/99-default.link.d}
 in_root systemctl -q enable $theirs; everything >"$W/before"
 try "dpkg -i says that nodeadm boots the image and how to change that" says "nodeadm boots this image. To have nodestrap do it: systemctl disable $theirs && systemctl enable nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined
-or leave the units and let nodestrap take the place of nodeadm's program: nodestrap-nodeadm(7)"
+or keep the units and let nodestrap replace the nodeadm program: nodestrap-nodeadm(7)"
 try "the nodeadm of the image stays" own
 try "an upgrade beside nodeadm prints no advice" says ''
 try "the nodeadm of the image is still there after an upgrade" own
 try "the package enables and disables no unit" enabled enabled disabled
 in_root dpkg --purge nodestrap >/dev/null 2>&1; everything >"$W/after"; try "after a purge beside nodeadm no file is left and none is missing" diff "$W/before" "$W/after"
 
-kubelet="kubelet.service is enabled: a boot would start it before the node is configured. It is started when its turn has come: systemctl disable kubelet"
+kubelet="kubelet.service is enabled: a boot would start it before the node is configured. nodestrap starts it in time: systemctl disable kubelet"
 in_root systemctl -q disable nodeadm-boot-hook; in_root systemctl -q enable kubelet
 try "dpkg -i again names the commands where nodeadm boots the image and kubelet is enabled" says "nodeadm boots this image. To have nodestrap do it: systemctl disable nodeadm-config nodeadm-run && systemctl enable nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined
-or leave the units and let nodestrap take the place of nodeadm's program: nodestrap-nodeadm(7)
+or keep the units and let nodestrap replace the nodeadm program: nodestrap-nodeadm(7)
 $kubelet"
 try "an upgrade after that advice does not repeat it" says ''
 in_root systemctl -q enable $units
-try "dpkg -i names the command where units of nodestrap and of nodeadm are enabled" says "the units of two bootstrappers are enabled, and a boot will be nodestrap's; so that it need not warn of it: systemctl disable nodeadm-config nodeadm-run
+try "dpkg -i names the command where units of nodestrap and of nodeadm are enabled" says "the units of two bootstrappers are enabled, and nodestrap will own the boot; to stop its warning: systemctl disable nodeadm-config nodeadm-run
 $kubelet"
 in_root systemctl -q disable kubelet
 try "systemctl replaces the units of nodeadm by those of nodestrap" in_root sh -c "systemctl disable $theirs && systemctl enable $units"

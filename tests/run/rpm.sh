@@ -127,8 +127,8 @@ own() { [ "$(in_root nodeadm --version; in_root nodeadm-internal --version; cat 
 try "a root with the nodeadm of an image is prepared" prepare own; m=$W/own/m; cp -a "$top/tests/fakes/al2023/rootfs/." "$m/"; mkdir -p "$m/etc/eks/nodeadm.d" "$m"/run/systemd/{networkd.conf.d,network/99-default.link.d}
 in_root systemctl -q enable $theirs kubelet; everything >"$W/before"
 advice="nodestrap: nodeadm boots this image. To have nodestrap do it: systemctl disable $theirs && systemctl enable $units
-nodestrap: or leave the units and let nodestrap take the place of nodeadm's program: nodestrap-nodeadm(7)
-nodestrap: kubelet.service is enabled: a boot would start it before the node is configured. It is started when its turn has come: systemctl disable kubelet"
+nodestrap: or keep the units and let nodestrap replace the nodeadm program: nodestrap-nodeadm(7)
+nodestrap: kubelet.service is enabled: a boot would start it before the node is configured. nodestrap starts it in time: systemctl disable kubelet"
 try "rpm -i beside nodeadm says how to switch to nodestrap" telling "$advice" rpm_ -i "$rpm"
 try "the nodeadm of the image stays" own
 try "an upgrade beside nodeadm prints nothing" silent rpm_ -U "$W"/next/*.rpm
@@ -142,7 +142,7 @@ try "the commands enable nodestrap and disable nodeadm and kubelet" is "$(in_roo
 try "an upgrade with enabled nodestrap units prints nothing" silent rpm_ -U "$W"/next/*.rpm
 try "an upgrade leaves the nodestrap units enabled" is "$(in_root systemctl is-enabled $theirs kubelet | sort -u) $(state)" "disabled enabled"
 mkdir -p "$m"/etc/modprobe.d "$m"/etc/systemd/system/containerd.service.d; cp -rT "$m"/usr/lib/nodestrap/systemd "$m"/run/systemd; touch "$m"/etc/modprobe.d/zz-nodestrap-nvidia.conf "$m"/etc/systemd/system/containerd.service.d/40-nodestrap-memlock.conf
-try "rpm -e says how to enable the units of nodeadm" telling "nodestrap: nodeadm's units are disabled; systemctl enable $theirs gives the node back to them" rpm_ -e nodestrap
+try "rpm -e says how to enable the units of nodeadm" telling "nodestrap: the nodeadm units are disabled; to hand the node back to nodeadm: systemctl enable $theirs" rpm_ -e nodestrap
 in_root systemctl -q enable $theirs kubelet
 try "the commands of the message restore the image" diff "$W/before" <(everything)
 
@@ -155,7 +155,7 @@ rpm_ -e nodestrap
 try "after rpm -e an image with links is as before" diff "$W/before" <(everything)
 
 try "a root without systemctl and update-alternatives is prepared" prepare less; m=$W/less/m; mv "$m/usr/bin/systemctl" "$m/usr/bin/update-alternatives" "$m/tmp"; everything >"$W/before"
-try "rpm -i says for both names that update-alternatives is missing" sh -c 'rpm=$1; shift; "$@" "$rpm" 2>&1 | grep -c "^nodestrap: it is not offered as nodeadm.*, since update-alternatives failed: .*not found" | grep -x 2' sh "$rpm" rpm --root "$m" --dbpath /tmp/rpmdb --force-debian --nodeps -i
+try "rpm -i says for both names that update-alternatives is missing" sh -c 'rpm=$1; shift; "$@" "$rpm" 2>&1 | grep -c "^nodestrap: no alternative for nodeadm.*, since update-alternatives failed: .*not found" | grep -x 2' sh "$rpm" rpm --root "$m" --dbpath /tmp/rpmdb --force-debian --nodeps -i
 try "nodestrap runs without update-alternatives" in_root nodestrap --version
 try "rpm -e without update-alternatives prints nothing" silent rpm_ -e nodestrap
 try "rpm -e without update-alternatives leaves no file" diff "$W/before" <(everything)
