@@ -185,8 +185,7 @@ static const Field network_fields[] = {
 };
 
 static const Field environment_item[] = {
-        { .type = FIELD_DICT, .doc = DOC("Variables for one service, or, under \"default\", for the "
-                                         "machine."),
+        { .type = FIELD_DICT, .doc = DOC("Variables for one service, or, under \"default\", for several."),
           .fields = string_item },
         {}
 };

@@ -27,7 +27,7 @@ static bool has_option(const char *options, const char *word) {
 
 static void tell_mount(Checks *checks, const char *path, const char *device, bool lenient) {
         Check *c = TELL(checks, lenient ? CHECK_WARNING : CHECK_FAILED, "leftover-mount", path, device, NULL,
-                        "this disk belongs to the machine that the image was made on; %s: remove it",
+                        "this disk belongs to the machine that the image was made on; %s: remove the entry",
                         lenient ? "others lack it, or have another disk there"
                                 : "without it and without nofail, systemd waits 90 s and stops the boot");
         c->cause = lenient ? CAUSE_NONE : CAUSE_MOUNT;

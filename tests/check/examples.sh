@@ -94,13 +94,13 @@ ok "the recipes have valid shell syntax" bash -c 'for f; do bash -n "$f" || exit
 checked() { PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$examples" "$tmp/plans" && [ "$(find "$tmp/plans" -name '*.plan' | wc -l) $(find "$tmp/plans" -name '*.json' | wc -l)" = "$(find "$examples" -name '*.userdata' | wc -l | sed 's/.*/& &/')" ]; }
 ok "the CI job checks and plans every example" checked
 broken() { mkdir "$tmp/broken"; sed 's/strategy: RAID0/strategy: RAID5/' "$examples/p5-48xlarge.userdata" >"$tmp/broken/p5.userdata"; sed '/^#/d' "$examples/g6-xlarge.userdata" >"$tmp/broken/g6.userdata"
-        ! PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$tmp/broken" >"$tmp/out" 2>&1 && grep -q '^p5: .*strategy' "$tmp/out" && grep -q '^g6: which type' "$tmp/out" || { cat "$tmp/out"; false; }; }
+        ! PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$tmp/broken" >"$tmp/out" 2>&1 && grep -q '^p5: .*strategy' "$tmp/out" && grep -q '^g6: no instance type' "$tmp/out" || { cat "$tmp/out"; false; }; }
 ok "the CI job fails for a wrong NodeConfig and for a NodeConfig without an instance type" broken
 yaml() { mkdir "$tmp/yaml" && cp "$examples/g6-xlarge.userdata" "$tmp/yaml/g6.yaml" && cp "$examples/g6-xlarge.userdata" "$tmp/yaml/g6.userdata" &&
         PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$tmp/yaml" "$tmp/yaml-plans" && cmp "$tmp/yaml-plans/g6.plan" "$tmp/yaml-plans/g6.yaml.plan" &&
         sed 's/^kind: .*/kind: Node/' "$examples/g6-xlarge.userdata" >"$tmp/yaml/bad.yaml" && ! PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$tmp/yaml" >"$tmp/out" && grep -q '^bad.yaml: .*kind' "$tmp/out"; }
 ok "the CI job takes a .yaml file beside a .userdata file of the same name" yaml
-none() { ! PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$tmp/bin" >"$tmp/out" && grep -q 'no file' "$tmp/out"; }
+none() { ! PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$tmp/bin" >"$tmp/out" && grep -q 'it has no \*.userdata' "$tmp/out"; }
 ok "the CI job fails with a message for a folder without NodeConfigs" none
 # The aws of this test checks the request and saves the user data.
 cat >"$tmp/bin/aws" <<'E'

@@ -1092,7 +1092,7 @@ TEST(image_with_leftovers) {
         assert_check(&b, CHECK_WARNING, "leftover-machine-id", NULL, "truncate -s 0");
         assert_check(&b, CHECK_WARNING, "leftover-array", "mdadm.conf", "ARRAY");
         assert_check(&b, CHECK_FAILED, "leftover-mount", "/etc/fstab", "90 s");
-        assert_check(&b, CHECK_WARNING, "leftover-mount", "/etc/systemd/system/data.mount", "remove it");
+        assert_check(&b, CHECK_WARNING, "leftover-mount", "/etc/systemd/system/data.mount", "remove the entry");
         assert_check(&b, CHECK_WARNING, "leftover-cdi", NULL, "remove it");
         assert_check(&b, CHECK_WARNING, "leftover-node", NULL, "remove these files");
         assert_check(&b, CHECK_WARNING, "leftover-kubelet", NULL, "remove them");
