@@ -165,7 +165,7 @@ check_both() {
                 try "nodestrap-run does not start by hand" no systemctl start nodestrap-run
                 try "neither nodestrap unit has run" is "$(property nodestrap-config ExecMainStartTimestampMonotonic) $(property nodestrap-run ActiveState)" "0 inactive"
                 try "/run/nodestrap has only files of read-ahead" no sh -c "ls -A /run/nodestrap | grep -v read-ahead"
-                try "systemctl status says that this boot belongs to nodeadm" sh -c "systemctl status nodestrap-config | grep -F \"this boot is nodeadm's\""
+                try "systemctl status says that this boot belongs to nodeadm" sh -c "systemctl status nodestrap-config | grep -F \"nodeadm runs this boot\""
                 try "nodeadm-run can start again" systemctl restart nodeadm-run
                 try "nodeadm ran both phases again" calls 4
                 # shellcheck disable=SC2086
