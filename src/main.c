@@ -119,8 +119,7 @@ static void *allocate(size_t size) {
 }
 
 /* Repairs what the caller left: closed standard descriptors, which a later file would take; a umask that
- * hides directories from daemons; ignored SIGCHLD. A closed pipe of messages must not end the boot of a node.
- */
+ * hides directories from daemons; ignored SIGCHLD. A closed pipe of messages must not end the boot. */
 static void settle_in(void) {
         for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
                 if (fcntl(fd, F_GETFD) < 0 &&

@@ -4,8 +4,8 @@
 
 /* ---- nodestrap ---- */
 #define RUN_DIR             "/run/nodestrap"
-#define RUN_LOCK            RUN_DIR "/lock"         /* of init, but for */
-#define DEVICES_LOCK        RUN_DIR "/devices.lock" /* one of devices: this, from take-turn */
+#define RUN_LOCK            RUN_DIR "/lock"         /* of init, except */
+#define DEVICES_LOCK        RUN_DIR "/devices.lock" /* the devices phase: from take-turn on */
 #define BOOTSTRAPPER_LINK   "/run/eks-bootstrapper" /* → nodestrap or nodeadm: the owner of this boot */
 /* containerd waits for it (units/containerd.service.d); a line for each mount */
 #define EC2_LOCK            RUN_DIR "/ec2.lock"     /* of each request to EC2 */

@@ -156,7 +156,7 @@ _nonnull_ const Position *config_position(const Config *c, const char *path);
 /* Does the user set "spec.accelerator.nvidia.health", so that it is not a default? */
 _nonnull_ bool config_says(const Config *c, const char *path);
 
-/* Documents → one merged Config. Reports all errors. -ENODATA, CAUSE_NO_CONFIG: none is ours. */
+/* Documents → one merged, valid Config. Reports all errors. -ENODATA, CAUSE_NO_CONFIG: none is ours. */
 _must_check_ _nonnull_ int config_load(const Documents *documents, Config **ret, Diag *diag);
 /* The same of a drop-in: other documents may bring what it lacks, such as the cluster. Not for a plan. */
 _must_check_ _nonnull_ int config_load_partial(const Documents *documents, Config **ret, Diag *diag);

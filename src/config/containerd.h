@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* containerd by version: the keys of its TOML and of an OCI runtime spec, from conf/containerd-settings.csv.
- */
+/* containerd by version: the keys of its TOML and of an OCI runtime spec
+ * (conf/containerd-settings.csv). */
 #include "base/json.h"
 #include "base/str.h"
 #include "config/config.h"

@@ -206,8 +206,8 @@ static bool look_rule(Look *l, const Need *need) {
                       "an \"install\" line in this file blocks it: remove the line");
         else if (rule.file)
                 TELL(l->checks, CHECK_WARNING, "module-blacklisted", need->name, rule.file, need,
-                     "a \"blacklist\" line in this file keeps its devices from loading it; only a load by "
-                     "name works. Remove the line");
+                     "a \"blacklist\" line in this file stops devices from loading the module; only a "
+                     "load by name works. Remove the line");
         return rule.never;
 }
 

@@ -148,7 +148,7 @@ static int look_at_clocks(Look *l) {
                 { NVML_CLOCKS_HW_THERMAL, "hw-thermal-slowdown",
                   "it is too hot: its hardware has cut its clocks by half or more" },
                 { NVML_CLOCKS_HW_POWER_BRAKE, "hw-power-brake-slowdown",
-                  "its power supply slows it: its hardware has cut its clocks by half or more" },
+                  "power brake slowdown: its hardware has cut its clocks by half or more" },
                 { NVML_CLOCKS_SW_THERMAL, "sw-thermal-slowdown",
                   "it is above its temperature limit: the driver lowers its clocks" },
                 { NVML_CLOCKS_HW_SLOWDOWN, "hw-slowdown", "its hardware has cut its clocks by half or more" },

@@ -196,7 +196,7 @@ static const struct Form { char has[38], also[7], word[15]; bool follows; char w
         /* forums.developer.nvidia.com/t/371272 */
         { "GSP-CrashCat", "", "gsp-timeout", true, "the GPU system processor (GSP) has crashed" },
         /* OGKM#1080, src/nvidia/src/kernel/gpu/rc/kernel_rc_watchdog_callback.c */
-        { "GPU is probably locked", "", "gpu-locked", true, "a GPU no longer finishes its work" },
+        { "GPU is probably locked", "", "gpu-locked", true, "a GPU hangs: it has stopped processing" },
 };
 
 /* "NVRM: …" without a number; numbered events replace these. One form quotes a process, which could fake a

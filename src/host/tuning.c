@@ -15,7 +15,7 @@ static const TuningRule rules[] = {
          * nvidia.github.io/grace-cpu-benchmarking-guide/platform */
         { "kernel.numa_balancing", "/proc/sys/kernel/numa_balancing", "0",
           "set it to 0 in spec.instance.sysctl", NULL, NULL, false },
-        /* tsc is recommended, as kvm-clock was on Nitro; Graviton has only arch_sys_counter
+        /* tsc is recommended, on Nitro once kvm-clock; Graviton has only arch_sys_counter
          * (awslabs/amazon-eks-ami#1328, #2144: repost.aws/knowledge-center/manage-ec2-linux-clock-source) */
         { "the clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource",
           "tsc kvm-clock arch_sys_counter", "kernel parameter clocksource=tsc", NULL, NULL, false },

@@ -57,7 +57,8 @@ void mount_units_clear(Storage *s) {
         free(s->units);
 }
 
-/* ---- units of nodeadm ---- The EKS image enables them (awslabs/amazon-eks-ami:
+/* ---- units of nodeadm ----
+ * The EKS image enables them (awslabs/amazon-eks-ami:
  * templates/al2023/provisioners/install-nodeadm.sh). Drop-ins in units/nodeadm-*.service.d keep them off
  * beside ours, but enabling both is wrong. */
 

@@ -115,7 +115,7 @@ _nonnull_ int node_setting_flag(const json_t *settings, const char *name);
 /* The CPUs in a list such as "0-3,8"; 0 if it is not a list. */
 _nonnull_ unsigned cpu_list_count(const char *list);
 
-/* plan->facts gets the NUMA nodes with GPUs; warns if there are many. settings: node_settings(). */
+/* plan->facts gets the NUMA nodes with GPUs; warns if there are too many. settings: node_settings(). */
 _nonnull_ void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t *settings);
 
 /* Bytes of the kubelet file system; 0: not known. *ret_doubt: why it may differ, static; NULL: exact. */

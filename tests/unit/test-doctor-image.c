@@ -650,7 +650,7 @@ TEST(module_rules) {
         put_module(&b, KERNEL, KERNEL);
         put(&b, "/usr/lib/modprobe.d/a.conf", "# blacklist md_mod\nblacklist md_mod2\n\tblacklist md-mod\n", 0644);
         look(&b);
-        assert_check(&b, CHECK_WARNING, "module-blacklisted", "md_mod", "keeps its devices");
+        assert_check(&b, CHECK_WARNING, "module-blacklisted", "md_mod", "stops devices from loading the module");
         assert_check(&b, CHECK_OK, "module", "md_mod", NULL);
         put(&b, "/etc/modprobe.d/a.conf", "install md_mod /usr/bin/false\n", 0644);     /* instead of that one */
         assert_look(&b, CHECK_FAILED, "module-blacklisted", "in this file blocks it: remove");

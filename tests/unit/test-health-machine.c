@@ -569,7 +569,7 @@ TEST(lines_without_a_gpu) {
                 { SAID("_kgspRpcRecvPoll: LibOS heartbeat timed out"), "gsp-timeout ", "(GSP) does not answer" },
                 { SAID("_kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 3175895033 heartbeat 19834604 diff 79682 timeout 5200"), "gsp-timeout ", "(GSP) does not answer" },
                 { SAID("GPU0 kgspHealthCheck_TU102: ********** GSP-CrashCat Report **********"), "gsp-timeout ", "(GSP) has crashed" },
-                { SAID("krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7"), "gpu-locked ", "no longer finishes its work" },
+                { SAID("krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7"), "gpu-locked ", "a GPU hangs: it has stopped processing" },
                 { SAID("rpcRmApiAlloc_GSP: GspRmAlloc failed: hClient=0xc1d1a616; paramsStatus=0x00000062; status=0x00000062"), "", NULL },
                 { SAID("nvAssertFailedNoLog: Assertion failed: 0 @ kernel_gsp.c:1476"), "", NULL },
                 { SAID("nvAssertFailedNoLog: Assertion failed: (status == NV_OK) || (status == NV_ERR_GPU_IN_FULLCHIP_RESET) @ rs_server.c:259"), "", NULL },
