@@ -101,7 +101,7 @@ static int read_token(const char *variable, const char *path, char **ret, Diag *
         if (!*token || !credentials_text_is_valid(token)) {
                 forget_secret(token);
                 return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, "%s, which %s names, %s", path, variable,
-                                  *text ? "contains more than one token" : "is empty");
+                                  *text ? "contains no valid token" : "is empty");
         }
         *ret = token;
         return 1;
@@ -154,8 +154,8 @@ static int find_container(Url *ret, char **ret_target, Diag *diag) {
         if (!is_local(url.host)) {
                 url_done(&url);
                 return diag_error(diag, -EPERM, CAUSE_CREDENTIALS,
-                                  FULL_URI " names another machine: plain HTTP may fetch credentials only "
-                                           "from this machine, or from the agents of EKS and ECS");
+                                  FULL_URI " names another machine: nodestrap takes credentials over plain "
+                                           "HTTP only from this machine, or from the agents of EKS and ECS");
         }
         *ret = url;
         *ret_target = xasprintf("%s%s", start[length] == '/' ? "" : "/", start + length);

@@ -391,7 +391,8 @@ int command_doctor(Run *run) {
         bool running = image_is_running(run->root);
         if (run->options.ask && !run->options.sources)
                 return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
-                                  "--ask gives the daemons the files of a NodeConfig: name one: -c FILE");
+                                  "--ask gives the daemons files planned from a NodeConfig; name one: -c "
+                                  "FILE");
         if (run->options.ask && (geteuid() != 0 || !root_is_host(run->root)))
                 return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
                                   "--ask starts the daemons of this machine: run it as root, without --root");

@@ -15,7 +15,7 @@ static int explain(const char *entries, const char *word, Text *t, Diag *diag) {
                 return diag_error(diag, -ENOENT, CAUSE_USAGE,
                                   "\"%s\" is neither a code nor a key%s%s; see man 7 nodestrap-codes and man "
                                   "5 NodeConfig",
-                                  word, near ? "; did you mean " : "", near ?: "");
+                                  word, near ? "; the nearest is " : "", near ?: "");
         bool term = true;
         text_add(t, t->size > 0 ? "\n" : "");
         for (char *rest = entry, *line = strsep(&rest, "\n"); line && *line; line = strsep(&rest, "\n")) {
@@ -37,7 +37,7 @@ int command_explain(Run *run) {
         int r = explain_read(run->root, &entries);
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_SOURCE,
-                                  EXPLAIN_FILE " cannot be read: %s; install the nodestrap package again",
+                                  EXPLAIN_FILE " cannot be read: %s; reinstall the nodestrap package",
                                   strerror(-r));
         for (char **word = run->options.sources; r >= 0 && *word; word++)
                 r = explain(entries, *word, &t, &run->diag);

@@ -414,6 +414,6 @@ int plan_diff(Run *run) {
         if (o->output == OUTPUT_JSON)
                 return output_json(all, NULL, &run->diag);
         _free_ char *text = plan_compare_text(all);
-        return plan_show(run, "Changes of the plan for", run->host->instance.type ?: "unknown type",
+        return plan_show(run, "Plan changes for", run->host->instance.type ?: "unknown type",
                          &run->plan->warnings, "diff", text);
 }

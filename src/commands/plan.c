@@ -135,7 +135,8 @@ static void warn_of_ledger(Run *run) {
                 return;
         _free_ char *why = aftermath_ledger_look(run->root, run->host->instance.id);
         if (why)
-                diag_warn(&run->diag, "failure-policy", "no reboot after a hardware failure: %s", why);
+                diag_warn(&run->diag, "failure-policy", "nodestrap will not reboot after a hardware "
+                                                        "failure: %s", why);
 }
 
 static int refuse_mixture(const Options *o, Diag *diag) {

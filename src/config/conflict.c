@@ -168,7 +168,7 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
         if (missing.size > 0)
                 merge_warn(m, diag, "no-proxy", path,
                            "sets a proxy, but NO_PROXY lacks %s: kubelet and the ECR login would ask the "
-                           "proxy for it", missing.data);
+                           "proxy for instance metadata", missing.data);
         if (https && *name && *host != '[' && !list_covers(none, name))
                 merge_warn(m, diag, "api-by-proxy", path,
                            "sets a proxy, but NO_PROXY lacks the host of the API server: kubelet goes "
@@ -278,7 +278,7 @@ static void warn_of_idle(const Merge *m, Diag *diag) {
              "has no effect with mode: off");
         WITHOUT(IMEX ".nodes", IMEX ".mode", "host", "has no effect without mode: host");
         WITH(IMEX ".label", NVIDIA ".fabric.gate", "off",
-             "has no effect with fabric.gate: off, as only the gate sees the clique");
+             "has no effect with fabric.gate: off, as only the gate reads the clique");
         /* plan_hands_off() of plan/nvidia.c warns of the others, where there are GPUs */
         NVIDIA_OFF(".fabric.gate");
         NVIDIA_OFF(".fabric.timeout");

@@ -90,7 +90,7 @@ static void judge_snapshotter(Judgement *j, const json_t *table, const char *pat
         if (!fault)
                 return;
         if (streq(fault, UNKNOWN_PLUGIN))
-                fault = "is not a snapshotter of this containerd or in proxy_plugins";
+                fault = "is neither a snapshotter of this containerd nor in proxy_plugins";
         _free_ char *whole = xasprintf("%s%s", fault, then);
         tell(j, whole, "config.plugins.%s.snapshotter", path);
 }

@@ -315,7 +315,7 @@ static void report_unknown(const Reading *r, const char *section, const char *ke
         }
         name = path_format(path);
         if (row && has_row(r->given, row))      /* known, in another case */
-                fault = xasprintf("this containerd ignores it: it reads %s", row->key);
+                fault = xasprintf("this containerd ignores it and reads %s", row->key);
         else if (row)
                 fault = xasprintf("this containerd ignores it: it is %s 2.%d",
                                   is_digit(row->versions) ? "new in" : "removed in",

@@ -326,7 +326,7 @@ void gates_warn(const Merge *m, Diag *diag) {
                              "on an unknown gate", shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
                         diag_suggest_name(diag, "", kubelet_gate_nearest(s->name));
                 } else if (minor > 0 && minor <= KUBELET_TABLES_TO) {
-                        _free_ char *who = xasprintf("kubelet 1.%u and newer exits", minor),
+                        _free_ char *who = xasprintf("kubelet 1.%u or newer exits", minor),
                                     *text = refusal(s, who, minor);
                         tell(s, at, diag, "%s", text);
                 }

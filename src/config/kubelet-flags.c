@@ -436,8 +436,8 @@ static bool is_one_dash(const char *word) {
 
 static void check_dash(Reading *r, const char *word, const char *path) {
         _free_ char *flag = xasprintf("-%s", word), *name = kubelet_flag_name(flag);
-        if (reading_report(r, true, path, "begins with one dash: kubelet reads each letter as a flag, knows "
-                                          "only v, and exits; begin the flag with --"))
+        if (reading_report(r, true, path, "begins with one dash: kubelet reads each letter as a flag, "
+                                          "knows only v and h, and exits; begin the flag with --"))
                 diag_suggest_name(r->diag, "--", kubelet_flag_nearest(name));
 }
 
@@ -465,7 +465,7 @@ static void warn_of_flag(const Merge *m, const char *flag, const char *path, Dia
                              "--%s and %s set the same thing; kubelet uses the flag", f.name, setting);
         else if (f.until)
                 diag_warn_at(diag, "kubelet-flag", at, path,
-                             "kubelet 1.%u and newer exits: it does not know --%s", f.until, f.name);
+                             "kubelet 1.%u or newer exits: it does not know --%s", f.until, f.name);
         else if (f.deprecated) {
                 diag_warn_at(diag, "deprecated-flag", at, path, "kubelet deprecates --%s", f.name);
                 if (*f.key)

@@ -20,7 +20,7 @@ const char *enforcement_words(const KubeletGiven *g) {
                 both |= strv_contains(seen, other);
         }
         if (none && json_array_size(list) > 1)
-                return "must not list other values beside \"none\"";
+                return "must not list other values besides \"none\"";
         if (twice && from(g, 31))
                 return "lists a value twice";
         if (both)
@@ -39,7 +39,7 @@ const char *enforcement_levels(const KubeletGiven *g) {
         /* 1.28 to 1.30 count "none" as a level */
         bool none = list && (!first || (streq(first, "none") && !until(g, 31)));
         return !is_on(g, "cgroupsPerQOS", true) && !none
-                       ? "must be true unless enforceNodeAllocatable is [none]" : NULL;
+                       ? "must be true unless enforceNodeAllocatable is []" : NULL;
 }
 
 /* and pkg/kubelet/cm/node_container_manager_linux.go:enforceExistingCgroup */
@@ -127,8 +127,7 @@ const char *reserved_memory(const KubeletGiven *g) {
                         if (twice)
                                 text_add(g->room, "sets %s of NUMA node %lld twice", name, (long long)node);
                         else if (!streq(name, "memory") && !startswith(name, "hugepages-"))
-                                text_add(g->room, "contains %s, but only memory and huge pages can be "
-                                         "reserved", name);
+                                text_add(g->room, "contains %s, but only memory can be reserved", name);
                         else if (limit_of(value) == 0 || limit_of(value) == INT64_MIN)
                                 text_add(g->room, "needs a quantity above 0, such as 1Gi, for %s of NUMA "
                                          "node %lld", name, (long long)node);

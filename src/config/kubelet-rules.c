@@ -361,7 +361,7 @@ static const char *logging(const KubeletGiven *g) {
         json_array_foreach(json_object_get(log, "vmodule"), i, item) {
                 const char *pattern = json_get_text(item, "filePattern");
                 if (!*pattern || strpbrk(pattern, "=,"))
-                        return "its vmodule needs a filePattern, without = and commas";
+                        return "its vmodule needs a filePattern, without = or commas";
         }
         return NULL;
 }

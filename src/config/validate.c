@@ -495,8 +495,8 @@ static void check_rules(Validator *v) {
         VALUE("spec.accelerator.nvidia.imex.channels", is_enough_for_channel0,
               "is 0, but createChannel0 and mode host need channel 0");
         TEXT("spec.accelerator.nvidia.mig", is_mig,
-             "must be off, a list of profiles, or profiles separated by commas, such as 1g.5gb,1g.5gb or "
-             "19,19");
+             "must be off, a list of {devices, profiles}, or profiles separated by commas, such as "
+             "1g.5gb,1g.5gb or 19,19");
         TEXT("spec.accelerator.nvidia.mig", is_not_zero,
              "is 0, which is ambiguous: write \"off\" to turn MIG off, or a profile, such as 7g.40gb");
         VALUE("spec.accelerator.nvidia.mig", names_each_gpu_once, "configures a GPU twice");

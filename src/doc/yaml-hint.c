@@ -59,7 +59,7 @@ static bool has_two_keys(const Line *l) {
 
 static char *misplaced(const Line *l, size_t column, unsigned other) {
         return xasprintf("%zu space%s before the key, but %zu on line %u: the keys of a map must begin in "
-                         "one column",
+                         "the same column",
                          l->indent, l->indent == 1 ? " is" : "s are", column, other);
 }
 

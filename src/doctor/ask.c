@@ -254,7 +254,8 @@ static char *read_fault(Ask *a) {
         while (n > 0) {
                 int r = stop_wait(fd, a->end_usec);
                 if (r < 0 || (r == 0 && now_usec() >= a->end_usec))
-                        return xstrdup("its root directory was not ready in time; try again when this "
+                        return xstrdup("the root directory of the test was not ready in time; try again "
+                                       "when this "
                                        "machine is less busy");
                 n = r > 0 ? read(fd, buffer, sizeof buffer) : 1;
                 text_add_bytes(&why, buffer, r > 0 && n > 0 ? (size_t)n : 0);
@@ -262,7 +263,8 @@ static char *read_fault(Ask *a) {
         if (why.data && streq(why.data, "."))
                 return NULL;
         return why.data ? text_take(&why)
-                        : xstrdup("its first process was killed; look for an out-of-memory kill in dmesg");
+                        : xstrdup("the first process of the test was killed; look for an out-of-memory "
+                                  "kill in dmesg");
 }
 
 /* SIGKILL does not end a process that waits for a disk. */

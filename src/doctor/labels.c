@@ -227,7 +227,7 @@ static void report(const Labels *l, Checks *checks, size_t n, const Text *paths,
         /* systemd runs an unlabelled program in a domain that the policy does not know. */
         bool failed = missing && l->enforcing;
         Check *c = TELL(checks, failed ? CHECK_FAILED : CHECK_WARNING, "label",
-                        missing ? "files without a label" : "files with another label", found, NULL,
+                        missing ? "files without a label" : "files with a wrong label", found, NULL,
                         "%s%s; SELinux is %s. When you build the image, run restorecon -RF on these files, "
                         "or setfiles -r on the mounted image. You can also touch /.autorelabel in the "
                         "image, which costs a minute at first boot",

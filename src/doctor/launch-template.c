@@ -268,7 +268,7 @@ static void check_network(Lint *l) {
                     "EC2 needs a primary interface; give one NetworkCardIndex 0 and DeviceIndex 0");
         if (l->efa < want)
                 say(l, c->failure_policy == FAILURE_JOIN_TAINTED ? CAUSE_NONE : CAUSE_EFA, list ?: l->t->data,
-                    "has %u EFA devices, and spec.instance.network.efa wants %u: the boot ends with EEFA; "
+                    "has %u EFA devices, and spec.instance.network.efa wants %u: the boot reports EEFA; "
                     "add interfaces, or lower expectedDevices", l->efa, want);
 }
 
@@ -291,7 +291,7 @@ static void check_capacity(Lint *l) {
         STRV_FOREACH(type, block ? l->t->types : NULL)
                 if (!ANY(family, sold, ARRAY_SIZE(sold), startswith(*type, *family)))
                         say(l, CAUSE_NONE, market,
-                            "AWS listed no capacity blocks of %s in November 2026; choose another type, or "
+                            "AWS listed no capacity blocks for %s in November 2026; choose another type, or "
                             "remove it", *type);
         if (block && group)
                 say(l, CAUSE_NONE, group,

@@ -60,7 +60,7 @@ static void search_others(const Look *l) {
                               enabled ? theirs[1] : NULL);
         if (enabled)
                 check_tell(c, NULL,
-                           "the nodeadm units are enabled without calling " PROGRAM ", so no unit "
+                           "the enabled nodeadm units do not call " PROGRAM ", so no unit "
                            "runs nodestrap: systemctl disable %s %s; systemctl enable %s "
                            "nodestrap-devices.service %s",
                            theirs[0], theirs[1], ours[0], ours[1]);
@@ -162,8 +162,7 @@ static void search_cdi(const Image *image, Checks *checks) {
                             *text = image_text(image->root, IMAGE_TEXT_MAX, "%s", path);
                 if (text && strstr(text, "nvidia.com/"))
                         TELL(checks, CHECK_WARNING, "leftover-cdi", "CDI specification", path, NULL,
-                             "it describes the GPUs of another machine, in addition to the file that init "
-                             "writes to "
+                             "it describes the GPUs of another machine; init writes those of this one to "
                              "/var/run/cdi: remove it");
         }
 }

@@ -90,8 +90,7 @@ static int look_at_rows(Look *l) {
                 code = nvml_retired_pages(l->gpu->device, &retired);
                 if (retired)
                         FOUND(l, "page-retirement-pending", false,
-                              "memory pages await retirement at its next reset: reboot before you use it for "
-                              "long");
+                              "memory pages await retirement at its next reset: reboot soon");
         }
         if (pending)
                 FOUND(l, "row-remap-pending", false,
@@ -111,7 +110,7 @@ static int look_at_memory(Look *l) {
         if (errors > 0)
                 FOUND(l, "ecc-uncorrected", false,
                       "%ju uncorrectable memory error%s since the driver was loaded: its work may fail; "
-                      "reboot, and replace the instance if they happen again",
+                      "reboot, and replace the instance if this happens again",
                       (uintmax_t)errors, errors == 1 ? "" : "s");
         return code;
 }

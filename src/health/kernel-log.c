@@ -185,7 +185,8 @@ static const struct Form { char has[38], also[7], word[15]; bool follows; char w
         /* OGKM#688, OGKM#1342, openwall/john#5835 */
         { "[NV_ERR_GPU_IS_LOST]", "", "off-the-bus", true, "a GPU no longer answers on the PCI bus" },
         /* OGKM#1342, src/nvidia/src/kernel/rmapi/nv_gpu_ops.c: nvidia_uvm serves no GPU any more */
-        { "uvm encountered global fatal error", "", "uvm-error", true, "CUDA memory (UVM) needs a reboot" },
+        { "uvm encountered global fatal error", "", "uvm-error", true, "CUDA memory (UVM) fails until a "
+                                                                       "reboot" },
         /* leptonai/gpud#1271, #1272: no NVLink to a peer is found then */
         { "postRxDetLinkMask failed", "", "nvlink-error", false, "it cannot read which NVLinks are up" },
         { "Failed to update Rx Detect Link mask", "", "nvlink-error", false,
@@ -292,7 +293,7 @@ static void add_finding(const Log *l, const Event *e, Findings *f) {
         bool unusable = e->reset && e->life == l->life;
         if (streq(e->word, "sxid"))
                 finding_add(f, e->word, e->address, false,
-                            "an NVSwitch reports error %u%s (SXid), %s; a reset of the GPU on its link may "
+                            "an NVSwitch reports SXid error %u%s, %s; a reset of the GPU on its link may "
                             "cause it; replace the instance if it happens again",
                             e->number, e->fatal ? ", fatal for a link" : "", when);
         else if (streq(e->word, "gpu-init"))

@@ -19,7 +19,7 @@ static const Xid xids[] = {
         { 109, true, "a context switch timeout" },
         { 110, true, "a security fault" },
         { 119, true, "the GPU system processor (GSP) does not answer" },
-        { 120, true, "an error of the GPU system processor (GSP)" },
+        { 120, true, "an error in the GPU system processor (GSP)" },
         { 121, false, "an error on the link to the CPU (C2C)" },
         { 136, true, "an NVLink that could not be trained" },
         { 140, true, "an uncorrectable memory error" },

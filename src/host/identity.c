@@ -125,7 +125,7 @@ static int ask_document(Imds *imds, Host *h, Diag *diag) {
         json_t *document = json_loadb(text, size, 0, &e);
         if (!document)
                 return diag_error_in(diag, -EBADMSG, CAUSE_IMDS, "instance identity document",
-                                     "it is not JSON: error in line %d (%zu bytes in all)", e.line, size);
+                                     "it is not JSON: error on line %d (%zu bytes in all)", e.line, size);
         for (size_t k = 0; k < ARRAY_SIZE(facts) && r >= 0; k++) {
                 const char *s = fact_string(document, facts[k].document);
                 char **slot = fact_slot(h, &facts[k]);
@@ -190,7 +190,7 @@ static int ask(const Config *config, const HostOptions *options, Host *h, Diag *
         if (r >= 0 && !i->ipv4 && !cluster_is_ipv6(config))
                 r = ask_line(options->imds, "meta-data/local-ipv4", &i->ipv4, CAUSE_FACTS,
                              "spec.cluster.cidr",
-                             "the cluster is IPv4, and the metadata service knows no IPv4 address of this "
+                             "the cluster is IPv4, and the metadata service has no IPv4 address for this "
                              "instance", diag);
         if (r >= 0 && !i->mac)
                 r = ask_line(options->imds, "meta-data/mac", &i->mac, CAUSE_IMDS, "meta-data/mac", NOT_EC2,

@@ -144,7 +144,8 @@ int name_take(NameQuestion *q, Host *h, Diag *diag) {
                 h->name_assumed = false;
         } else if (q->assumed && q->result >= 0) {
                 diag_warn(diag, "node-name-assumed",
-                          "EC2 has not given the node name (%s); using %s of the metadata service, which has "
+                          "EC2 has not given the node name (%s); using %s from the metadata service, which "
+                          "has "
                           "the domain of the region. To wait for EC2, set --strict-node-name or "
                           "spec.instance.strictNodeName: true",
                           q->why, q->assumed);

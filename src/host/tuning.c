@@ -28,7 +28,8 @@ static const TuningRule rules[] = {
          * Its installation guide says the opposite (k8snetworkplumbingwg/sriov-network-operator#864). Before
          * 6.11 the SMMU driver binds no PASID to it (NVIDIA/nodewright-packages#121: CUDA does not start). */
         { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "DMA-FQ identity",
-          "kernel parameter iommu.strict=0, or iommu.passthrough=1 since Linux 6.11", NULL, NULL, false },
+          "kernel parameter iommu.strict=0, or iommu.passthrough=1 on Linux 6.11 or "
+          "newer", NULL, NULL, false },
 };
 /* nvidia.github.io/grace-cpu-benchmarking-guide/platform. On x86, metal and a few old types have one:
  * docs.aws.amazon.com/AWSEC2/latest/UserGuide/processor_state_control.html */

@@ -150,7 +150,7 @@ static void set_common(KubeApi *a, CURL *easy) {
 
 static int refuse(Diag *diag, int r, const char *why) {
         return diag_error(diag, r, CAUSE_API_ROUTE,
-                          "libcurl.so.4, which carries requests to the API server, cannot be loaded: %s",
+                          "libcurl.so.4, which carries requests to the API server, cannot be used: %s",
                           why);
 }
 

@@ -89,7 +89,8 @@ static Cause explain_proxy(const KubeMoment *m, const char *error, Text *t) {
                 text_add(t, "it answers HTTP %ld", m->reply->proxy_status);
         else
                 text_add(t, "%s", error);
-        text_add(t, "; allow it there, or add %s to NO_PROXY if this node reaches the endpoint directly",
+        text_add(t, "; allow that host there, or add %s to NO_PROXY if this node reaches the endpoint "
+                    "directly",
                  m->access->host);
         return CAUSE_API_PROXY;
 }

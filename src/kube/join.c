@@ -311,7 +311,7 @@ static int watch_once(Watch *w, unsigned *ret_retry_after) {
                 judge(w, &reply);
         if (w->event_error)
                 obstacle(w, CAUSE_API_ERROR,
-                         xasprintf("%s ended the watch of Node %s: %s", w->access->server, w->access->node,
+                         xasprintf("%s broke the watch of Node %s: %s", w->access->server, w->access->node,
                                    w->event_error));
         else if (reply.curl == 0 && reply.status == 200 && !reply.cut && !w->seen && !w->lost &&
                  (!reply.cut_by_deadline || !w->outcome->text))

@@ -258,8 +258,8 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
         else if (raid->disks < s->n)
                 stores_refuse(s, CAUSE_ARRAY,
                               "the array " RAID_NAME " has %u member%s, but %zu instance stores are here: "
-                              "%s. If you do not need the data and want one array of all stores, stop it "
-                              "and run `blkdiscard --force` for each member",
+                              "%s. If you do not need the data and want one array of all stores, stop this "
+                              "one and run `blkdiscard --force` for each member",
                               raid->disks, raid->disks == 1 ? "" : "s", s->n, text);
         else
                 return false;
@@ -280,8 +280,8 @@ static bool array_is_free(Stores *s, const Array *a) {
         char *const *users = a->holders ?: a->partitions;
         if (users)
                 stores_refuse(s, CAUSE_DISK_USED,
-                              "%s is built on array %s, which stays as it is; free the array if you do not "
-                              "need it", *users, a->name);
+                              "%s is built on array %s, which stays as it is; remove the former if you do "
+                              "not need it", *users, a->name);
         return !users;
 }
 

@@ -114,5 +114,5 @@ void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t 
                 diag_warn_at(n.warnings, "numa-stall", NULL,
                              path_of(&n, "memory-manager-policy", "spec.kubelet.config.memoryManagerPolicy"),
                              "Guaranteed pods stay Pending: for their memory kubelet tries each combination "
-                             "of the %zu NUMA nodes. %smemoryManagerPolicy None", n.nodes, advice(&n));
+                             "of the %zu NUMA nodes. %smemoryManagerPolicy: None", n.nodes, advice(&n));
 }

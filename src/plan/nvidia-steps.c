@@ -217,7 +217,7 @@ static const Step steps[_STEPS_MAX] = {
                 .wanted = FLAG(gate), .fill = fill_fabric, .counted = true, .seen = true },
         [STEP_GRIDD] = { ACTION_START_UNIT, "nvidia-gridd.service", .after = AFTER(DRIVER),
                 .wanted = FLAG(gridd), .optional = true, .lenient = true,
-                .why = "get the licence of each vGPU" },
+                .why = "get a licence for each vGPU" },
         [STEP_LICENSE] = { ACTION_AWAIT_LICENSE, "grid", .after = AFTER(GRIDD) | AFTER(PERSISTENCED),
                 .wanted = FLAG(license), .fill = fill_license, .counted = true, .seen = true,
                 .why = "wait for the licence that CUDA needs" },

@@ -54,8 +54,9 @@ static void refuse_content(Stores *s, const Device *d) {
                                                   : "`blkdiscard --force /dev/%s`", d->name);
         if (d->content->kind == CONTENT_DATA)
                 stores_refuse(s, CAUSE_DISK_DATA,
-                              "%s is not blank and has no signature: %s. Its file system may have lost its "
-                              "superblock, or it is encrypted. It stays as it is; if you do not need the "
+                              "%s is not blank and has no signature: %s. It may be encrypted, or its file "
+                              "system may have lost its superblock. It stays as it is; if you do not need "
+                              "the "
                               "data, run %s", label, d->content->error ?: "it is not all zeros", free_it);
         else if (d->content->kind == CONTENT_UNREADABLE)
                 stores_refuse(s, CAUSE_DISK_ERROR,
@@ -93,7 +94,7 @@ static char *why_filled(const Stores *s, const Device *d) {
         _free_ char *label = d->array ? xstrdup("array") : device_label(d);
         switch (d->filled) {
         case STEP_KEEP:
-                return xasprintf("keep the %s of %s", d->filesystem, label);
+                return xasprintf("keep the %s on %s", d->filesystem, label);
         case STEP_REMAKE:
                 return d->made == STEP_REMAKE ? xstrdup("data of the old array is lost")
                                               : xasprintf("repeat the interrupted mkfs on %s", label);

@@ -135,7 +135,7 @@ static char *why_used(const Stores *s, const Disk *d, const char *place) {
                 return xasprintf("has partitions (%s)", list);
         }
         if (holder)
-                return xasprintf("is held by %s", holder);
+                return xasprintf("is in use by %s", holder);
         if ((d->content.kind == CONTENT_OTHER && !(place && content_unfinished(&d->content))) ||
             (d->content.kind == CONTENT_RAID_MEMBER && place) ||
             (d->content.kind == CONTENT_FILESYSTEM && !place))

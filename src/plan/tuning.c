@@ -56,7 +56,7 @@ void plan_tuning(Plan *plan, const Config *config, const Host *host) {
         if (sets || all->set) {
                 Action *a = plan_add(plan, ACTION_SET_TUNING, PHASE_DEVICES, "system", "cpus",
                                      sets ? "low latency for GPUs and NCCL"
-                                          : "restore the settings from before tuning: gpu");
+                                          : "restore the settings that tuning: gpu changed");
                 a->with = sets ? xasprintf("performance, idle states up to %d us", TUNING_IDLE_USEC)
                                : xstrdup("as before");
                 a->lenient = true;

@@ -84,7 +84,7 @@ int cri_call(Channel *c, const char *method, const Text *frame, uint64_t deadlin
                 return *ret_why = xasprintf("a signal terminated the program"), -EINTR;
         if (code == CURLE_OPERATION_TIMEDOUT)
                 return *ret_why = xasprintf("containerd did not answer in time"), -ETIMEDOUT;
-        *ret_why = xasprintf("%s does not answer: %s", c->socket,
+        *ret_why = xasprintf("the call to %s failed: %s", c->socket,
                              code == CURLE_OK ? "it does not speak gRPC" : c->curl->strerror(code));
         return -EIO;
 }

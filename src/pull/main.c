@@ -139,7 +139,7 @@ static int call(const Hand *h, const char *method, const Text *frame, uint64_t d
         if (reply.status != OK) {
                 *ret_why = reply.message && *reply.message
                                    ? xstrdup(reply.message)
-                                   : xasprintf("containerd refuses with gRPC status %d", reply.status);
+                                   : xasprintf("containerd returned gRPC status %d", reply.status);
                 return is_final(&reply) ? -EREMOTEIO : -EAGAIN;
         }
         *ret = reply;

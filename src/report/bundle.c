@@ -60,7 +60,7 @@ void bundle_add(Bundle *b, const char *name, char *data, size_t size) {
         bool there = bundle_has(b, name);
         if (there || size > BUNDLE_MAX - b->size) {
                 if (!there)
-                        bundle_miss(b, name, "left out: the bundle exceeds %u MiB", BUNDLE_MAX >> 20);
+                        bundle_miss(b, name, "left out: the bundle would exceed %u MiB", BUNDLE_MAX >> 20);
                 free(data);
                 return;
         }

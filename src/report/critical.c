@@ -141,7 +141,7 @@ char *critical_text(const Status *s) {
                 step_insert(longest, SHOWN, (StatusStep){ .id = step->id, .usec = share_of(s, step) });
         if (!longest->id)
                 return xstrdup("");
-        text_add(&t, "critical path (>): kubelet started %s after power-on", whole);
+        text_add(&t, "critical path (>): kubelet started %s after the kernel", whole);
         for (const StatusStep *step = longest; step->id; step++) {
                 _free_ char *took = usec_text(step->usec);
                 text_add(&t, "%s %s of %s", step > longest ? "," : ";", took, step->id);

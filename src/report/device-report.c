@@ -150,7 +150,7 @@ static void accelerator_text(Text *t, const Status *s) {
         if (*driver)
                 text_add(t, "driver %s, ", driver);
         for (const StatusCount *c = s->accelerator.states; c && c->state; c++)
-                text_add(t, "%lld %s in the fabric, ", (long long)c->n, c->state);
+                text_add(t, "%lld in fabric state %s, ", (long long)c->n, c->state);
         if (s->accelerator.clique_id >= 0)
                 text_add(t, "clique %s%s%lld, ", uuid, *uuid ? "." : "", (long long)s->accelerator.clique_id);
         bool known = t->data[t->size - 2] == ',';
@@ -216,7 +216,7 @@ char *found_text(const Status *s) {
         for (; pages && pages->size > 0; pages++) {
                 _free_ char *size = bytes_text((uint64_t)pages->size),
                             *node = number_or_none(pages->node);
-                text_add(&t, "%s%lld of %lld of %s%s%s", pages == s->pages ? "huge pages: " : ", ",
+                text_add(&t, "%s%lld of %lld (%s%s%s)", pages == s->pages ? "huge pages: " : ", ",
                          (long long)pages->got, (long long)pages->requested, size, *node ? " on node " : "",
                          node);
         }

@@ -104,7 +104,7 @@ static void metrics_chain(Text *t, const Status *s) {
         static const char links[][12] = { "config", "devices", "run", "cloud-init" };
         if (!s->path || !s->path->id)
                 return;
-        metric_head(t, "critical_path_seconds", "seconds of each part of the boot until kubelet started");
+        metric_head(t, "critical_path_seconds", "time on the critical path, by part of the boot");
         for (size_t i = 0; i < ARRAY_SIZE(links); i++)
                 text_add(t, "nodestrap_critical_path_seconds{part=\"%s\"} %.6f\n", links[i],
                          (double)critical_share(s, links[i]) / USEC_PER_SEC);
@@ -168,7 +168,7 @@ static void metrics_findings(Text *t, const char *name, const char *help, const 
 static void metrics_health(Text *t, const StatusHealth *health, const StatusGpu *gpu) {
         if (!health)
                 return;
-        metrics_findings(t, "gpu_health", "1 for each finding of a GPU or another device",
+        metrics_findings(t, "gpu_health", "1 for each finding about a GPU or another device",
                          health->findings);
         metric_head(t, "gpu_healthy", "1 for a GPU without a finding, else 0");
         for (; gpu && gpu->address; gpu++)

@@ -122,7 +122,7 @@ static void take_end(const Status *s, JoinOutcome *ret) {
         else
                 RENEW(ret->text,
               xasprintf("kubelet was not started, because nodestrap init failed (%lld %s at %s): %.*s; "
-                        "repair that, then run nodestrap init or reboot; see nodestrap status",
+                        "correct that, then run nodestrap init or reboot; see nodestrap status",
                         (long long)s->exit, s->code, s->step, (int)strcspn(s->text, "\n"), s->text));
 }
 

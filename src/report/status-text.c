@@ -132,7 +132,8 @@ static void run_show(View *v, const StatusRun *run) {
                     *took = usec_text(run->end_usec - run->begin_usec);
         bool acted = run->actions && run->actions->id;
         size_t instant = 0;
-        SAY(v, "\n%s: %s, began %s after power-on, took %s, %lld IMDS and %lld EC2 requests, ended %s\n",
+        SAY(v, "\n%s: %s, began %s after the kernel started, took %s, %lld IMDS and %lld EC2 requests, "
+               "ended %s\n",
             run->phases, run->verdict, since, took, (long long)MAX(run->imds_requests, 0),
             (long long)MAX(run->ec2_requests, 0), run->ended_at);
         /* else the failed actions have them */

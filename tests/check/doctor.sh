@@ -144,7 +144,7 @@ ok "the check of the bootstrappers says that neither is enabled" check_is failed
 enable() { ln -s "/usr/lib/systemd/system/$1" "$root/etc/systemd/system/multi-user.target.wants/$1"; }
 enable nodeadm-config.service; enable nodeadm-run.service
 ok "doctor fails if the units of nodeadm call a program of their own" doctor 70 --instance-type g6.4xlarge --output json
-ok "the check of the bootstrappers says that these units do not call nodestrap" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT "text=without calling /usr/bin/nodestrap"
+ok "the check of the bootstrappers says that these units do not call nodestrap" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT "text=do not call /usr/bin/nodestrap"
 mkdir "$root/etc/alternatives"; ln -s /usr/bin/nodestrap "$root/etc/alternatives/nodeadm"; ln -sf /etc/alternatives/nodeadm "$root/usr/bin/nodeadm"
 ok "doctor succeeds if the units of nodeadm call nodestrap" doctor 0 --instance-type g6.4xlarge --output json
 ok "disabled units of nodestrap are a warning if the units of nodeadm call nodestrap" check_is warning unit-disabled nodestrap-run.service

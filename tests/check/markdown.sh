@@ -47,7 +47,7 @@ changed() { plan -c "$tmp/node.yaml" --instance-type m5.large --diff "$tmp/old.j
 block() { # the page has one block of code, which is the text that plan --diff prints, and this heading
         changed "$@" --output markdown >"$tmp/page.md" && changed "$@" >"$tmp/text" &&
                 python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import markdown; page = markdown.page_of(sys.argv[2])
-assert page.blocks == [open(sys.argv[3]).read()] and page.heading.strip() == "Changes of the plan for m5.large" and "<pre" not in page.seen, page.blocks' "$top/tests/oracles" "$tmp/page.md" "$tmp/text"
+assert page.blocks == [open(sys.argv[3]).read()] and page.heading.strip() == "Plan changes for m5.large" and "<pre" not in page.seen, page.blocks' "$top/tests/oracles" "$tmp/page.md" "$tmp/text"
 }
 ok "the page for two equal plans says that nothing differs" eval 'block && grep -qx "Nothing differs." "$tmp/page.md"'
 node '  kubelet: {config: {maxPods: 42}}

@@ -18,7 +18,7 @@ ok 'status of a good boot begins with its counts, has no next command, and exits
 ok 'status names the instance, its type, its region and its cluster' shows '^instance i-0123456789abcdef0 \(p5.48xlarge, us-west-2\) of cluster training$'
 ok 'status has the outcome and the time of each phase, also of join' shows '^phases: config ok 700.0 ms, devices ok 60.7 s, run ok 42.7 s, join ok 10.8 s$'
 status ok --long
-ok 'status --long names the step that kubelet waited for' shows '^critical path \(>\): kubelet started 67.8 s after power-on; 47.9 s of await-fabric:fabric'
+ok 'status --long names the step that kubelet waited for' shows '^critical path \(>\): kubelet started 67.8 s after the kernel; 47.9 s of await-fabric:fabric'
 ok 'status --exit-code ends with the code of a failed boot' ends 33 failed --exit-code
 ok 'status without --exit-code ends with 0 for a failed boot' ends 0 failed
 ok 'status of a failed boot begins with the failure' eval 'head -n 1 "$tmp/out" | grep -x "failed (33 EFABRIC) at await-fabric:fabric in the devices phase:"'

@@ -159,7 +159,7 @@ ok 'a missing web identity file is an error that names it' fails_demo 20 ECREDEN
 vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/empty")
 ok 'an empty web identity file is an error' fails_demo 20 ECREDENTIALS 'is empty'
 vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/two")
-ok 'a web identity file with more than one token is an error' fails_demo 20 ECREDENTIALS 'contains more than one token'
+ok 'a web identity file with more than one token is an error' fails_demo 20 ECREDENTIALS 'contains no valid token'
 echo another >"$tmp/other"
 vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/other")
 ok 'a web identity that STS refuses is an error with the code of STS' fails_demo 20 ESTS "refused AssumeRoleWithWebIdentity: InvalidIdentityToken (HTTP 400, request 4d5c1e2a-mock): a retry will not help"

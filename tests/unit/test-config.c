@@ -662,7 +662,7 @@ TEST(contradictions) {
         expect_error("  accelerator: {nvidia: {mig: [{devices: some, profiles: {1g.5gb: 7}}]}}\n", "mig[0].devices: ");
         expect_error("  accelerator: {nvidia: {mig: [{devices: all}]}}\n", "mig[0].profiles: ");
         expect_error("  accelerator: {nvidia: {mig: [{profiles: {1g/5gb: 7}}]}}\n", "mig[0].profiles: ");
-        expect_error("  accelerator: {nvidia: {mig: '19,,19'}}\n", "spec.accelerator.nvidia.mig: must be off, a list of profiles");
+        expect_error("  accelerator: {nvidia: {mig: '19,,19'}}\n", "spec.accelerator.nvidia.mig: must be off, a list of {devices, profiles}");
         expect_error("  accelerator: {nvidia: {imex: {channels: 0, createChannel0: true}}}\n", "spec.accelerator.nvidia.imex.channels: is 0, but ");
         expect_error("  accelerator: {nvidia: {imex: {channels: 0, mode: host, nodes: [a]}}}\n", "spec.accelerator.nvidia.imex.channels: is 0, but ");
         expect_accepted("  accelerator: {nvidia: {imex: {channels: 0}}}\n", NULL);
@@ -867,7 +867,7 @@ TEST(mig_off) {
         ASSERT_TRUE(!nvidia_mig_is_off(&divided.config->nvidia));
         expect_error("  accelerator: {nvidia: {mig: 0}}\n", "spec.accelerator.nvidia.mig: is 0, which is ambiguous: write \"off\"");
         expect_error("  accelerator: {nvidia: {mig: '0'}}\n", "write \"off\" to turn MIG off");
-        expect_error("  accelerator: {nvidia: {mig: on}}\n", "spec.accelerator.nvidia.mig: must be off, a list of profiles");
+        expect_error("  accelerator: {nvidia: {mig: on}}\n", "spec.accelerator.nvidia.mig: must be off, a list of {devices, profiles}");
         expect_error("  accelerator: {nvidia: {mig: [{devices: off, profiles: {1g.5gb: 7}}]}}\n", "mig[0].devices: must be all");
 }
 
@@ -1017,7 +1017,7 @@ TEST(flags_of_kubelet) {
         expect_accepted("  kubelet: {flags: ['--v 4 --register_with_taints=a=b:NoSchedule']}\n", "a, line 5: spec.kubelet.flags[0]: deprecated-flag: kubelet deprecates --register-with-taints; set spec.kubelet.config.registerWithTaints instead");
         expect_accepted("  kubelet: {flags: [--maximum-dead-containers=1]}\n", "kubelet deprecates --maximum-dead-containers\n");
         expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is not a flag of kubelet 1.28 to 1.37: kubelet exits on an unknown flag, and plan --kubelet-version refuses it; did you mean --node-labels?");
-        expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "spec.kubelet.flags[0]: kubelet-flag: kubelet 1.27 and newer exits: it does not know --container-runtime\n");
+        expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "spec.kubelet.flags[0]: kubelet-flag: kubelet 1.27 or newer exits: it does not know --container-runtime\n");
         expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces a flag of nodestrap: the name of the node");
         expect_accepted("  kubelet: {flags: [\"--root-dir='/x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");
         expect_accepted("  kubelet: {flags: [\"--root-dir='/x --nope'\", -v=2, -v2, --cert-dir, /x]}\n", NULL);
@@ -1030,8 +1030,8 @@ TEST(feature_gates_of_kubelet) {
                   "a, line 6: spec.kubelet.config.featureGates.DynamicResourceAlocation: kubelet-setting: \"DynamicResourceAlocation\" is not a feature gate of kubelet 1.28 to 1.37: "
                   "kubelet exits on an unknown gate; did you mean DynamicResourceAllocation?\n" },
                 { "config:\n      featureGates:\n        NodeSwap: true\n        SidecarContainers: false",
-                  "a, line 9: spec.kubelet.config.featureGates.SidecarContainers: kubelet-setting: kubelet 1.33 and newer exits with the feature gate SidecarContainers=false: it is locked to true\n" },
-                { "config: {featureGates: {DisableKubeletCloudCredentialProviders: true}}", "kubelet 1.33 and newer exits with the feature gate DisableKubeletCloudCredentialProviders, which kubelet knows only before 1.33\n" },
+                  "a, line 9: spec.kubelet.config.featureGates.SidecarContainers: kubelet-setting: kubelet 1.33 or newer exits with the feature gate SidecarContainers=false: it is locked to true\n" },
+                { "config: {featureGates: {DisableKubeletCloudCredentialProviders: true}}", "kubelet 1.33 or newer exits with the feature gate DisableKubeletCloudCredentialProviders, which kubelet knows only before 1.33\n" },
                 { "flags: [--feature-gates, 'NodeSwap=true,NodeSwop=true']", "a, line 6: spec.kubelet.flags[1]: kubelet-flag: \"NodeSwop\" is not a feature gate" },
                 { "config: {featureGates: {DRAListTypeAttributes: true, NodeSwap: true}}", NULL },      /* a newer one */
                 { "flags: ['--feature-gates=NodeSwap=1, MemoryQoS = F,']", "a, line 6: spec.kubelet.flags[0]: deprecated-flag: kubelet deprecates --feature-gates" },
@@ -1065,7 +1065,7 @@ TEST(flags_at_which_kubelet_exits) {
                 { "--v=0x4", "kubelet-flag: kubelet would exit: --v must be a whole number", true },
                 { "'--node-labels=${labels}'", "flags[0]: contains an unfilled placeholder: render the user data" },
                 { "'--register-with-taints={{ .Taints }}'", "flags[0]: contains an unfilled placeholder" },
-                { "-node-labels=a=b", "a, line 5: spec.kubelet.flags[0]: begins with one dash: kubelet reads each letter as a flag, knows only v, and exits; begin the flag with --; did you mean --node-labels?\n" },
+                { "-node-labels=a=b", "a, line 5: spec.kubelet.flags[0]: begins with one dash: kubelet reads each letter as a flag, knows only v and h, and exits; begin the flag with --; did you mean --node-labels?\n" },
                 { "--v=3, -max_pods, '5'", "flags[1]: begins with one dash" }, { "-vmodule=a=2", "did you mean --vmodule?" },
                 { "-volume-plugin-dir=/x", "did you mean --volume-plugin-dir?" },
                 { "--v=3, --max_pods, '-5'", "flags[1]: kubelet-flag: kubelet would exit: --max-pods must be from 0 to 2147483647", true },

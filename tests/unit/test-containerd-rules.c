@@ -118,7 +118,7 @@ TEST(settings_that_containerd_accepts_or_refuses) {
                 GOOD("2.4.2", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ platform = 'linux', snapshotter = 'x', differ = 'x', optional = true }]"),
                 BAD("2.1.9", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ platform = 'linux', snapshotter = 'x', optional = true }]", "plugins.io.containerd.transfer.v1.local.unpack_config[0].snapshotter", "or in proxy_plugins"),
                 BAD("2.1.9", "[" I3 "]\nsnapshotter = 'devmapper'", IMAGES "snapshotter", "without its pool_name"), GOOD("2.1.9", "[" I3 "]\nsnapshotter = 'devmapper'\n[plugins.'io.containerd.snapshotter.v1.devmapper']\npool_name = 'p'"),
-                BAD("1.7.24", "[" P2 ".containerd]\nsnapshotter = 'blockfile'", CRI "containerd.snapshotter", "without its scratch_file"), BAD("1.7.24", "[" P2 ".containerd]\nsnapshotter = 'erofs'", CRI "containerd.snapshotter", "is not a snapshotter of"),
+                BAD("1.7.24", "[" P2 ".containerd]\nsnapshotter = 'blockfile'", CRI "containerd.snapshotter", "without its scratch_file"), BAD("1.7.24", "[" P2 ".containerd]\nsnapshotter = 'erofs'", CRI "containerd.snapshotter", "is neither a snapshotter of"),
                 BAD("2.1.9", "disabled_plugins = ['io.containerd.snapshotter.v1.native']\n[" I3 "]\nsnapshotter = 'native'", IMAGES "snapshotter", "turned off by disabled_plugins"),
                 GOOD("1.7.24", "disabled_plugins = ['io.containerd.snapshotter.v1.overlayfs']\n[" P2 ".containerd]\nsnapshotter = 'native'"), BAD("1.7.24", "disabled_plugins = ['io.containerd.snapshotter.v1.overlayfs']", "disabled_plugins[0]", "CRI needs"),
                 BAD("2.1.9", "disabled_plugins = ['io.containerd.snapshotter.v1.overlayfs']\n[" I3 "]\nsnapshotter = 'native'", "disabled_plugins[0]", "CRI needs"),
@@ -177,7 +177,7 @@ TEST(settings_that_a_version_ignores) {
         static const Case cases[] = {
                 BAD("2.0.7", "[" R3 ".cni]\nbin_dirs = ['/a']", RUNTIME "cni.bin_dirs", "new in 2.1"), BAD("2.4.2", "[" R3 ".cni]\nbin_dir = '/a'", RUNTIME "cni.bin_dir", "removed in 2.4"),
                 BAD("1.7.24", "[" P2 ".containerd.runtimes.runc]\nsandboxer = 'x'", CRI "containerd.runtimes.runc.sandboxer", "new in 2.0"),
-                BAD("1.7.24", "State = '/a'", "State", "ignores it: it reads state"), GOOD("1.7.24", "[" P2 ".containerd.runtimes.x]\nruntime_type = 'y'\noptions = {A = 1}"),
+                BAD("1.7.24", "State = '/a'", "State", "ignores it and reads state"), GOOD("1.7.24", "[" P2 ".containerd.runtimes.x]\nruntime_type = 'y'\noptions = {A = 1}"),
                 /* an unknown version: a rule of some versions is a warning */
                 BAD("2.5.0", "version = 5", "version", "does not know"), BAD("2.5.0", "[" R3 "]\nenable_cdi = 'x'", RUNTIME "enable_cdi", "must be true or false"),
                 BAD("2.5.0", "required_plugins = ['io.containerd.new.v1.x']", "required_plugins[0]", "does not have"),

@@ -822,7 +822,7 @@ TEST(labels_by_hostile_expressions) {
                 if (!set_label(&b, "/usr/bin/tool", "system_u:object_r:usr_t:s0"))
                         SKIP("no security labels can be written here");
                 look(&b);
-                assert_check(&b, CHECK_WARNING, "label", "files with another label",
+                assert_check(&b, CHECK_WARNING, "label", "files with a wrong label",
                              "/usr/bin/tool is usr_t, and should be tool_exec_t");
         }
 }
@@ -835,7 +835,7 @@ TEST(labels_of_selinux) {
         if (!set_label(&b, "/usr/bin/tool", "system_u:object_r:usr_t:s0"))
                 SKIP("no security labels can be written here");
         look(&b);
-        assert_check(&b, CHECK_WARNING, "label", "files with another label", "/usr/bin/tool is usr_t, and should be tool_exec_t");
+        assert_check(&b, CHECK_WARNING, "label", "files with a wrong label", "/usr/bin/tool is usr_t, and should be tool_exec_t");
         ASSERT_TRUE(set_label(&b, "/usr/bin/tool", "unconfined_u:object_r:tool_exec_t:s0:c1"));
         look(&b);
         assert_check(&b, CHECK_OK, "label", "SELinux", NULL);

@@ -391,7 +391,7 @@ TEST(each_failure_has_a_cause_and_a_sentence) {
                 { { .curl = CURLE_OPERATION_TIMEDOUT, .error = e, .resolved = true, .connected = true }, 0, CAUSE_API_SILENT, "accepts a connection but does not answer" },
                 { { .curl = CURLE_COULDNT_CONNECT, .error = e, .os_error = EHOSTUNREACH }, 0, CAUSE_API_ROUTE, "no route to https://kube.example (No route to host)" },
                 { { .curl = CURLE_COULDNT_CONNECT, .error = e, .os_error = EACCES }, 0, CAUSE_API_ROUTE, "no connection to https://kube.example: words of libcurl" },
-                { { .curl = CURLE_COULDNT_CONNECT, .error = e, .os_error = ECONNREFUSED, .at_proxy = true }, 0, CAUSE_API_PROXY, "words of libcurl; allow it" },
+                { { .curl = CURLE_COULDNT_CONNECT, .error = e, .os_error = ECONNREFUSED, .at_proxy = true }, 0, CAUSE_API_PROXY, "words of libcurl; allow that host" },
                 { { .curl = CURLE_RECV_ERROR, .error = e, .at_proxy = true, .proxy_status = 403 }, 0, CAUSE_API_PROXY, "it answers HTTP 403" },
                 { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_CERT_NOT_YET_VALID }, 0, CAUSE_CLOCK, "the clock of this machine says 2026-01-02T03:04:05Z; check" },
                 { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_CERT_NOT_YET_VALID }, 1767323045, CAUSE_API_CERT, "is not valid yet, and the clocks agree" },

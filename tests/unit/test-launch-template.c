@@ -88,12 +88,12 @@ TEST(the_template_must_have_what_the_boot_expects) {
         ASSERT_FOUND(text, t, 0, "");
         c.instance.expected_efa = 3;
         ASSERT_FOUND(text, t, -EINVAL,
-                     "1:1 NetworkInterfaces: EEFA: has 2 EFA devices, and spec.instance.network.efa wants 3: the boot ends "
-                     "with EEFA; add interfaces, or lower expectedDevices\n");
+                     "1:1 NetworkInterfaces: EEFA: has 2 EFA devices, and spec.instance.network.efa wants 3: the boot reports "
+                     "EEFA; add interfaces, or lower expectedDevices\n");
         c.failure_policy = FAILURE_JOIN_TAINTED;
         ASSERT_FOUND(text, t, 0,
-                     "1:1 NetworkInterfaces: warning: has 2 EFA devices, and spec.instance.network.efa wants 3: the boot ends "
-                     "with EEFA; add interfaces, or lower expectedDevices\n");
+                     "1:1 NetworkInterfaces: warning: has 2 EFA devices, and spec.instance.network.efa wants 3: the boot reports "
+                     "EEFA; add interfaces, or lower expectedDevices\n");
         c.instance.efa = EFA_OFF;
         ASSERT_FOUND(text, t, 0, "");
         Volume v[] = { { .device = (char *)"/dev/xvdb", .key = (char *)"xvdb" },

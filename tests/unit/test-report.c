@@ -530,8 +530,8 @@ TEST(facts_of_all_steps_are_shown_together) {
         ASSERT_CONTAINS(metrics, "nodestrap_gpus_listed 2\n");
         ASSERT_CONTAINS(metrics, "nodestrap_hugepages{size=\"2Mi\",node=\"1\",kind=\"got\"} 5000\n");
         ASSERT_CONTAINS(metrics, "nodestrap_tainted 0\n");
-        ASSERT_CONTAINS(shown, "\nGPUs: 2 listed, driver 580.82.07, 1 In Progress in the fabric, 1 Completed in the fabric, clique 7b968a6d.1\n");
-        ASSERT_CONTAINS(shown, "\nhuge pages: 5000 of 5128 of 2Mi on node 1\n");
+        ASSERT_CONTAINS(shown, "\nGPUs: 2 listed, driver 580.82.07, 1 in fabric state In Progress, 1 in fabric state Completed, clique 7b968a6d.1\n");
+        ASSERT_CONTAINS(shown, "\nhuge pages: 5000 of 5128 (2Mi on node 1)\n");
         ASSERT_CONTAINS(status, "\"found\": {");
         ASSERT_CONTAINS(status, "\"driver\": \"580.82.07\"");
         for (size_t i = 0; i < 4; i++)
@@ -875,7 +875,7 @@ TEST(the_critical_path_has_the_wait_for_cloud_init) {
                     "{'id': 'check-efa:efa', 'beginUsec': 25100000, 'endUsec': 26000000},"
                     "{'id': 'start-unit:kubelet.service', 'after': ['check-efa:efa', 'start-unit:containerd.service'], 'beginUsec': 33200000, 'endUsec': 33900000}]}",
                     "config/write-file:a run/cloud-init run/write-file:m run/start-unit:containerd.service run/start-unit:kubelet.service",
-                    "critical path (>): kubelet started 33.9 s after power-on; 20.1 s of cloud-init, 8.00 s of start-unit:containerd.service, 800.0 ms of write-file:a\n");
+                    "critical path (>): kubelet started 33.9 s after the kernel; 20.1 s of cloud-init, 8.00 s of start-unit:containerd.service, 800.0 ms of write-file:a\n");
 }
 
 TEST(the_critical_path_has_the_steps_of_the_devices_phase) {
@@ -891,7 +891,7 @@ TEST(the_critical_path_has_the_steps_of_the_devices_phase) {
                     "{'id': 'start-unit:kubelet.service', 'after': ['start-unit:containerd.service', 'await-fabric:fabric'], 'beginUsec': 65400000, 'endUsec': 66000000}]}",
                     "config/write-file:a devices/take-turn:devices devices/load-module:nvidia devices/await-fabric:fabric "
                     "run/take-turn:devices run/await-fabric:fabric run/start-unit:kubelet.service",
-                    "critical path (>): kubelet started 66.0 s after power-on; 47.9 s of await-fabric:fabric, 12.0 s of load-module:nvidia, 800.0 ms of write-file:a\n");
+                    "critical path (>): kubelet started 66.0 s after the kernel; 47.9 s of await-fabric:fabric, 12.0 s of load-module:nvidia, 800.0 ms of write-file:a\n");
 }
 
 /* The devices phase was done before, so the boot waited for cloud-init. A step that never began stands for
@@ -903,7 +903,7 @@ TEST(the_critical_path_ignores_devices_that_were_done_before) {
                     "{'id': 'reserve-pages:2Mi', 'after': ['take-turn:devices'], 'outcome': 'skipped', 'beginUsec': 0, 'endUsec': 0},"
                     "{'id': 'start-unit:kubelet.service', 'after': ['reserve-pages:2Mi'], 'beginUsec': 25200000, 'endUsec': 26000000}]}",
                     "config/write-file:a run/cloud-init run/take-turn:devices run/start-unit:kubelet.service",
-                    "critical path (>): kubelet started 26.0 s after power-on; 20.1 s of cloud-init, 800.0 ms of write-file:a, 800.0 ms of start-unit:kubelet.service\n");
+                    "critical path (>): kubelet started 26.0 s after the kernel; 20.1 s of cloud-init, 800.0 ms of write-file:a, 800.0 ms of start-unit:kubelet.service\n");
 }
 
 TEST(steps_on_the_critical_path_are_marked) {
@@ -934,7 +934,7 @@ TEST(a_boot_without_kubelet_has_no_critical_path) {
         /* a cycle, which no run writes, must end */
         ASSERT_PATH("'run': {'beginUsec': -9223372036854775807, 'actions': [3, {'id': 'start-unit:kubelet.service', 'after': ['x', 7], 'beginUsec': 9223372036854775807, 'endUsec': 2},"
                     "{'id': 'x', 'after': ['start-unit:kubelet.service'], 'endUsec': 2}]}", "run/x run/start-unit:kubelet.service",
-                    "critical path (>): kubelet started 0.0 ms after power-on; 0.0 ms of x, 0.0 ms of start-unit:kubelet.service\n");
+                    "critical path (>): kubelet started 0.0 ms after the kernel; 0.0 ms of x, 0.0 ms of start-unit:kubelet.service\n");
 }
 
 TEST(a_missing_or_invalid_status_is_an_error) {

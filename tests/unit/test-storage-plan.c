@@ -279,7 +279,7 @@ static const Row rows[] = {
         /* RAID0: foreign or broken disks: a message names each */
         { STORAGE_RAID0, "xbe", .cause = CAUSE_DISK_USED, .says = { "nvme1n1 (AWS00000000000000003, 1.9 TB) is not blank", "nvme3n1", "wipefs --all /dev/nvme1n1" } },
         { STORAGE_RAID0, "bop", .cause = CAUSE_DISK_USED, .says = { "nvme2n1", "has partitions (nvme3n1p1)" } },
-        { STORAGE_RAID0, "bhm", .cause = CAUSE_DISK_USED, .says = { "nvme2n1 (AWS00000000000000002, 1.9 TB) is held by dm-0", "is mounted at /data" } },
+        { STORAGE_RAID0, "bhm", .cause = CAUSE_DISK_USED, .says = { "nvme2n1 (AWS00000000000000002, 1.9 TB) is in use by dm-0", "is mounted at /data" } },
         { STORAGE_RAID0, "bfr", .cause = CAUSE_DISK_ERROR, .says = { "nvme2n1", "Input/output error", "nvme3n1 (AWS00000000000000001, 1.9 TB) is read-only" } },
         { STORAGE_RAID0, "bq", .cause = CAUSE_DISK_ERROR, .says = { "nvme2n1", "could not be identified" } },
         { STORAGE_RAID0, "bn", .cause = CAUSE_DISK_ERROR, .says = { "nvme2n1 (no serial number" } },
@@ -340,7 +340,7 @@ static const Row rows[] = {
         { STORAGE_MOUNT, "hp", .cause = CAUSE_DISK_USED, .says = { "dm-0", "nvme2n1p1" } },
         { STORAGE_MOUNT, "fm", .cause = CAUSE_DISK_USED, .says = { "/data", "Input/output error" } },
         { STORAGE_MOUNT, "rb", .cause = CAUSE_DISK_ERROR, .says = { "nvme1n1" } },
-        { STORAGE_MOUNT, "bb", "i01", .cause = CAUSE_DISK_USED, .says = { "is held by md127" } },
+        { STORAGE_MOUNT, "bb", "i01", .cause = CAUSE_DISK_USED, .says = { "is in use by md127" } },
         { STORAGE_MOUNT, "", .raid = "absent", .filesystem = "absent", .mount = "absent" },
 };
 

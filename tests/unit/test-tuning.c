@@ -65,7 +65,7 @@ static const struct { const char *name, *path, *right, *wrong, *says; } rows[] =
         { "the clock source", CLOCK, "arch_sys_counter", "jiffies", "kernel parameter clocksource=tsc" },
         { "transparent_hugepage", THP "enabled", "always madvise [never]", "[always] madvise never", "is always, not madvise" },
         { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "identity", "DMA", "is DMA, not DMA-FQ (kernel parameter iommu.strict=0" },
-        { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "DMA-FQ", "DMA", "iommu.passthrough=1 since Linux 6.11" },
+        { "the IOMMU domain", "/sys/kernel/iommu_groups/0/type", "DMA-FQ", "DMA", "iommu.passthrough=1 on Linux 6.11 or newer" },
         { "CPU idle states", CPU "/cpu0/cpuidle/state3/disable", "1", "0", "CPU idle state C6 takes 290 us to leave, more than 10" },
         { "CPU idle states", CPU "/cpu0/cpuidle/state3/latency", "10", "11", NULL },
 };

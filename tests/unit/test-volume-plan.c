@@ -219,7 +219,7 @@ TEST(a_target_where_a_daemon_no_longer_keeps_its_data_is_a_warning) {
         m->s.config.containerd.config = sample_json(&m->s, "{'root':'/opt/lab/containerd'}");
         ASSERT_PLANNED(m);
         _free_ char *said = texts(&m->s.plan->warnings);
-        ASSERT_CONTAINS(said, "no-effect: spec.instance.storage.volumes[0]: /var/lib/containerd stays empty: spec.containerd.config.root keeps its data in /opt/lab/containerd");
+        ASSERT_CONTAINS(said, "no-effect: spec.instance.storage.volumes[0]: /var/lib/containerd stays empty: spec.containerd.config.root moves its data to /opt/lab/containerd");
 }
 
 TEST(a_volume_that_is_mounted_at_its_target_stays) {
