@@ -152,9 +152,10 @@ def same(one, other):
             yield f"{name}: {json.dumps(a)}\nand then: {json.dumps(b)}"
 
 
-def without_memory(value):
+def without_memory(value, of=""):
     if isinstance(value, dict):
-        return {key: without_memory(item) for key, item in value.items() if key != "memoryBytes"}
+        size = {"memoryBytes"} | ({"memory"} if of in ("capacity", "allocatable") else set())
+        return {key: without_memory(item, key) for key, item in value.items() if key not in size}
     return [without_memory(item) for item in value] if isinstance(value, list) else value
 
 
