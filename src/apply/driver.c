@@ -73,8 +73,8 @@ static int tell_params(Work *w, const Differences *d, bool known_format) {
                              "the NVIDIA driver was loaded with %s" NO_LATER_CHANGE, d->borne.data);
         if (d->ignored.size > 0)
                 diag_warn_at(&w->warnings, "driver-parameter", NULL, w->action->id,
-                             "the NVIDIA driver does not know the parameter %s and ignores it; "
-                             "remove it from " NVIDIA_OPTIONS ", or use a newer driver",
+                             "the NVIDIA driver does not know the parameter %s of " NVIDIA_OPTIONS
+                             " and ignores it; use a newer driver",
                              d->ignored.data);
         if (d->unknown.size > 0)
                 return work_fail(

@@ -48,7 +48,7 @@ static bool has_joined(const Gate *g, const NvmlFabric *f) {
 static char *state_words(const Gate *g, const NvmlFabric *f) {
         const char *state = nvml_fabric_state_to_string(f->state);
         if (!state)
-                return xasprintf("in state %u, which nodestrap does not know", (unsigned)f->state);
+                return xasprintf("in state %u (unknown to nodestrap)", (unsigned)f->state);
         const char *fault = f->misconfigured, *before = fault ? ", configuration: " : "";
         if (f->state != NVML_FABRIC_COMPLETED || has_joined(g, f))
                 return xasprintf("%s%s%s", state, before, fault ?: "");

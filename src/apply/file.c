@@ -19,7 +19,7 @@
 static const struct { int error; const char *advice; } advices[] = {
         { ENOSPC,  "free some space or inodes on that file system (df -h, df -i), then run nodestrap "
                    "again" },
-        { EDQUOT,  "the quota is used up" },
+        { EDQUOT,  "raise the quota, or free some space" },
         { EROFS,   "findmnt shows how it is mounted, dmesg whether errors caused that" },
         { EACCES,  "run it as root" },
         { EPERM,   "run it as root; lsattr shows if the file or its directory is immutable" },
@@ -30,7 +30,7 @@ static const struct { int error; const char *advice; } advices[] = {
         { EBUSY,   "something is mounted over it; unmount that, or edit its source" },
         { EFBIG,   "it is too large to edit" },
         { EIO,     "the disk reports errors; replace the instance or the volume" },
-        { EMFILE,  "too many open files" },
+        { EMFILE,  "raise the limit of open files (ulimit -n)" },
 };
 
 char *file_failure(const Root *root, const Action *a, int r, const char *verb, const char *path) {

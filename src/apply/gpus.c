@@ -16,7 +16,7 @@ int gpus_fail(Work *w, const NvmlTrouble *trouble) {
         return work_fail(w, -EIO, CAUSE_NVML, "%s; %s", trouble->text,
                          trouble->code == NVML_VERSION_MISMATCH
                                  ? "the loaded driver and its library have different versions: install all "
-                                   "NVIDIA packages at one version (see /proc/driver/nvidia/version)"
+                                   "NVIDIA packages at the same version (see /proc/driver/nvidia/version)"
                                  : "dmesg | grep -E 'NVRM|Xid' shows the messages of the driver");
 }
 

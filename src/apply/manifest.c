@@ -48,7 +48,7 @@ static json_t *manifest_read(const Root *root, const char *path, Diag *diag) {
         const json_t *version = json_object_get(manifest, "version");
         if (version && json_integer_value(version) != MANIFEST_VERSION) {
                 diag_warn_at(diag, "manifest-newer", NULL, path,
-                             "this nodestrap does not know its version, so no listed file is removed; "
+                             "its version is unknown to this nodestrap, so no listed file is removed; "
                              "install a newer nodestrap, or remove this file");
                 json_decref(manifest);
                 json_decref(files);
@@ -267,5 +267,5 @@ int manifest_publish(Work *w, RootTmp *tmp) {
                 if (r < 0)
                         return file_fail(w, r, "removed", json_get_text(entry, "path"));
         }
-        return work_at(w, "putting it in its place") ? root_tmp_publish(tmp) : -ECANCELED;
+        return work_at(w, "renaming it into place") ? root_tmp_publish(tmp) : -ECANCELED;
 }

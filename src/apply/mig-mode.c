@@ -167,7 +167,7 @@ static int refuse_reboot(Division *d, const char *boot, const char *gpus, const 
                        strlen(boot) == (size_t)(rest - ledger);
         if (d->rebooting)
                 return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,
-                                 "MIG mode of %s takes effect after a reboot, which this boot has already "
+                                 "MIG mode of %s takes effect after a reboot, which nodestrap has already "
                                  "requested",
                                  gpus);
         if (earlier)

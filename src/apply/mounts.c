@@ -95,7 +95,8 @@ int mount_bind(Work *w, const char *source, const char *target) {
         if (mount("none", to, "none", MS_REC | MS_SHARED, NULL) < 0) {
                 r = work_fail(
                         w, -errno, CAUSE_MOUNT,
-                        "%s cannot become a shared mount: %m; pods would not see volumes that others mount",
+                        "%s cannot become a shared mount: %m; pods would not see volumes that CSI drivers "
+                        "mount",
                         target);
                 umount2(to, MNT_DETACH | UMOUNT_NOFOLLOW);
         }

@@ -155,7 +155,7 @@ static int make_uvm(Work *w) {
         int r = node_major(w->root, "nvidia-uvm", &number);
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER,
-                                 "CUDA unified memory lacks a device number (/proc/devices does "
+                                 "nvidia_uvm has no device number (/proc/devices does "
                                  "not list nvidia-uvm); modprobe nvidia_uvm and dmesg show why");
         int changed = make(w, "/dev/nvidia-uvm", number, 0, &rights);
         r = changed < 0 ? changed : make(w, "/dev/nvidia-uvm-tools", number, 1, &rights);

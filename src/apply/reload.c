@@ -61,7 +61,7 @@ static int load(Work *w) {
 static void warn(Work *w, const char *file, const char *why) {
         diag_warn_at(&w->warnings, "driver-options", NULL, w->action->id,
                      "%s differs from the options of the loaded NVIDIA driver, which cannot be loaded again: "
-                     "%s; reboot once to use them",
+                     "%s; reboot once to apply that file",
                      file, why);
 }
 

@@ -79,7 +79,7 @@ static int fail_to_set(Work *w, int r, const char *path) {
                 return work_fail(
                         w, -ENOENT, CAUSE_SYSCTL,
                         "this kernel has no such setting (%s does not exist); %scorrect it in "
-                        "spec.instance.sysctl, or load its module (net.bridge.*, net.netfilter.*) in "
+                        "spec.instance.sysctl, or list its module (for net.bridge.*, net.netfilter.*) in "
                         "/etc/modules-load.d",
                         path, hint);
         }

@@ -55,9 +55,9 @@ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *
                                           "stopped by %s; nothing was changed", stop_name(stop_signal()));
                 if (now_usec() >= deadline_usec)
                         return diag_error(diag, -ETIMEDOUT, CAUSE_DEADLINE,
-                                          "%s cannot be locked: another nodestrap holds it, so nothing was "
-                                          "changed. Find that process with fuser -v %s, and what it is "
-                                          "waiting for with journalctl -u 'nodestrap-*' -u "
+                                          "%s cannot be locked: another nodestrap process holds it, so "
+                                          "nothing was changed. Find that process with fuser -v %s, and "
+                                          "what it is waiting for with journalctl -u 'nodestrap-*' -u "
                                           "'nodeadm-*'", path, path);
                 usleep(PAUSE_USEC);
         }

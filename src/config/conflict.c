@@ -52,12 +52,12 @@ static const char *pem_fault(const char *pem, size_t size) {
         static const char end[] = "-----END CERTIFICATE-----";
         const char *body = memmem(pem, size, CERTIFICATE, strlen(CERTIFICATE));
         if (!body)
-                return "contains no certificate in PEM";
+                return "contains no PEM certificate";
         body += strlen(CERTIFICATE);
         const char *stop = memmem(body, size - (size_t)(body - pem), end, strlen(end));
         if (!stop)
                 return "contains a certificate without its END line";
-        return is_cut(body, (size_t)(stop - body)) ? "contains a certificate of the wrong length" : NULL;
+        return is_cut(body, (size_t)(stop - body)) ? "contains a truncated or damaged certificate" : NULL;
 }
 
 /* Mistakes that users have made; kubelet does not start with them. */

@@ -259,7 +259,7 @@ static const char *value_fault(const ContainerdGiven *g, const Row *row, const j
                                              : "must be a string: put it in quotes";
         case 'b':
                 if (json_is_true(value) && *row->limits)
-                        return "must be false: it is for a runtime that containerd does not have";
+                        return "must be false: only io.containerd.runtime.v1.linux takes it";
                 return json_is_boolean(value) ? NULL : "must be true or false, without quotes";
         case 'f':
                 return json_is_real(value) || (json_is_integer(value) && !is_one(g))

@@ -141,7 +141,7 @@ static const Field local_storage_fields[] = {
 };
 
 static const Field page_fields[] = {
-        { FIELD("size", "Size of one page, such as 2Mi; nodestrap-gpu(7), HUGE PAGES, has all sizes."),
+        { FIELD("size", "Size of one page, such as 2Mi; nodestrap-gpu(7), HUGE PAGES, lists all sizes."),
           .type = FIELD_STRING, .flags = FIELD_NO_NUMBER, .pattern = DOC("^[1-9][0-9]*(Ki|Mi|Gi)$"),
           OURS("2Mi") },
         { FIELD("count", "How many pages: in all, or on numaNode."), .type = FIELD_INTEGER,
@@ -219,8 +219,8 @@ static const Field instance_fields[] = {
           OURS("{\"mode\": \"auto\"}") },
         { FIELD("environment",
                 "Environment variables by service, with or without .service. The entry default is for "
-                "containerd, kubelet, SOCI and each service named here; under the name "
-                "nodeadm, for all services. A variable name has letters, digits and _. For proxies see "
+                "containerd, kubelet, SOCI and each service named here; when nodestrap runs as nodeadm, "
+                "for all services. A variable name has letters, digits and _. For proxies see "
                 "nodestrap(8), ENVIRONMENT."), .fields = environment_item,
           BOUND(DICT, instance, bind_environment),
           NODEADM("{\"default\": {\"HTTPS_PROXY\": \"http://10.0.0.8:3128\", "
@@ -343,7 +343,7 @@ static const Field spec_fields[] = {
           OURS("{\"nvidia\": {\"health\": \"require\"}}") },
         { FIELD("featureGates", "Features by name; true or false."), .type = FIELD_DICT, .flags = FIELD_GATES,
           .fields = feature_gates, .bind = bind_gates, NODEADM("{\"InstanceIdNodeName\": true}") },
-        { FIELD("failurePolicy", "After a failed step for devices: keep kubelet down (hold), or join with a "
+        { FIELD("failurePolicy", "If a device step fails: keep kubelet down (hold), or join with a "
                                  "taint (join-tainted). reboot and poweroff act like hold; where hardware "
                                  "has failed, they also reboot once, or power off after 10 to 15 minutes."),
           NAMES(failure_policy_table), AT(ENUM, failure_policy), OURS("join-tainted") },

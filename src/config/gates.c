@@ -177,7 +177,7 @@ static char *refusal(const Said *s, const char *who, unsigned minor) {
         if (kubelet_gate_versions(s->name, &from, &until) && minor < from)
                 return xasprintf("%s with the feature gate %s, which kubelet knows from 1.%u on", who,
                                  s->name, from);
-        return xasprintf("%s with the feature gate %s, which kubelet knows only before 1.%u", who, s->name,
+        return xasprintf("%s with the feature gate %s, which kubelet 1.%u removed", who, s->name,
                          until);
 }
 

@@ -368,7 +368,7 @@ const char *topology_manager_options(const KubeletGiven *g) {
                         return g->room->data;
                 if (nodes ? parse_u64(s, &n) < 0 || n < 8 : parse_bool(s) < 0)
                         return text_say(g->room, "%s must be %s", name,
-                                        nodes ? "a number of at least 8, in quotes"
+                                        nodes ? "a number in quotes, at least 8"
                                               : "\"true\" or \"false\"");
         }
         return NULL;

@@ -426,7 +426,7 @@ static void check_rules(Validator *v) {
         TEXT("spec.cluster.name", is_plain_text, CONTROL);
         TEXT("spec.cluster.apiServerEndpoint", is_plain_text, CONTROL);
         TEXT("spec.cluster.apiServerEndpoint", is_endpoint,
-             "must be https:// or http://, then a host, and optionally a port and a path");
+             "must be https://, followed by a host, and optionally a port and a path");
         TEXT("spec.cluster.certificateAuthority", is_base64,
              "must be padded base64 and not empty: take it from aws eks describe-cluster");
         TEXT("spec.cluster.certificateAuthority", authority_is_encoded_once,
@@ -468,7 +468,7 @@ static void check_rules(Validator *v) {
              "contains a control character or a Unicode noncharacter: systemd-resolved would ignore it");
         TEXT("spec.instance.network.domains[]", is_rendered, PLACEHOLDER);
         TEXT("spec.instance.sysctl{}", sysctl_name_is_valid,
-             "a name is not a kernel setting; write, for example, vm.max_map_count");
+             "contains a name that is not a kernel setting; write, for example, vm.max_map_count");
         TEXT("spec.instance.sysctl.*", is_on_one_line, LINE_END);
         TEXT("spec.instance.sysctl.*", is_rendered, PLACEHOLDER);
         VALUE("spec.instance.hugePages.pages", is_given_for_explicit,

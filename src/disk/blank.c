@@ -22,7 +22,7 @@
 
 /* While this is on the disk, power may fail at any moment. */
 static const char mark[] =
-        "nodestrap is making what shall lie on this disk, and what lies here is not needed\n";
+        "nodestrap has begun to set up this disk, and its present contents are not needed.\n";
 
 char *disk_read(int fd, void *data, size_t size, uint64_t offset) {
         for (size_t done = 0; done < size;) {

@@ -138,7 +138,7 @@ static int copy_settings(Ask *a) {
         _cleanup_(child_result_done) ChildResult copied = {};
         int r = child_run_until(cp, a->end_usec - TELL_USEC, -1, 0, &copied);
         if (r >= 0 && copied.timed_out)
-                a->why = xstrdup("cp -a /etc/. hangs; look for a file system there that does not answer");
+                a->why = xstrdup("cp -a /etc/. hangs; look for a file system there that does not respond");
         else if (r >= 0 && copied.status != 0) {
                 const char *last = strrchr(copied.errors, '\n');
                 last = last ? last + 1 : copied.errors;
@@ -173,7 +173,7 @@ char *ask_root_make(Ask *a) {
         for (size_t i = 0; i < ARRAY_SIZE(root_steps); i++) {
                 int r = root_steps[i].step(a);
                 if (r < 0)
-                        return xasprintf("this machine does not let it %s: %s", root_steps[i].doing,
+                        return xasprintf("this machine does not let nodestrap %s: %s", root_steps[i].doing,
                                          a->why ?: strerror(-r));
         }
         return NULL;

@@ -229,7 +229,8 @@ static bool look_unread(Look *l, const Need *need) {
         const KernelLook *k = FIND(one, l->kernels, l->n_kernels, one->error != 0);
         if (k && !l->no_kernels)
                 TELL(l->checks, CHECK_UNKNOWN, "module", k->version, NULL, NULL,
-                     "its module lists in " MODULES " are not readable (%s), so it is not known if it has "
+                     "its module lists in " MODULES " are not readable (%s), so nodestrap cannot tell if "
+                                                    "it has "
                      "%s and others",
                      strerror(-k->error), need->name);
         l->no_kernels |= k != NULL;

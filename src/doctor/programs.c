@@ -267,7 +267,7 @@ char *program_fault(const Look *l, const char *path, const char **ret_code) {
                 return elf_fault(l, path, &e, ret_code);
         *ret_code = "program-damaged";
         return r == -ENOEXEC   ? xstrdup("it is neither a program nor a script with an interpreter line")
-               : r == -EBADMSG ? xstrdup("its ELF headers are damaged, or the file is cut off")
+               : r == -EBADMSG ? xstrdup("its ELF headers are damaged, or the file is truncated")
                                : NULL;
 }
 

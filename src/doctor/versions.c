@@ -236,7 +236,7 @@ static void tell_driver(const Comparison *c) {
                 checks_add(c->checks, CHECK_OK, "driver", "NVIDIA driver", found);
         } else if (need)
                 TELL(c->checks, CHECK_UNKNOWN, "driver", "NVIDIA driver", NULL, need,
-                     "no file of the image shows its version: give --driver-version");
+                     "no file in the image shows its version: give --driver-version");
 }
 
 /* ---- what GPUs want ---- */

@@ -177,7 +177,7 @@ static int look_at_clocks(Look *l) {
 static bool is_gone(const Look *l, int code) {
         if (code == NVML_RESET_REQUIRED &&
             !ANY(f, l->f->items, l->f->n, streq(f->word, "gpu-reset") && streq(f->address, l->gpu->address)))
-                FOUND(l, "gpu-reset", true, "NVIDIA library: reset it before you use it; " REPLACE);
+                FOUND(l, "gpu-reset", true, "NVML says: reset it before you use it; " REPLACE);
         if (code == NVML_GPU_IS_LOST)
                 FOUND(l, "off-the-bus", true,
                       "it does not answer on the PCI bus (\"GPU is lost\"): reboot, and replace the instance "

@@ -188,9 +188,9 @@ static const struct Form { char has[38], also[7], word[15]; bool follows; char w
         { "uvm encountered global fatal error", "", "uvm-error", true, "CUDA memory (UVM) fails until a "
                                                                        "reboot" },
         /* leptonai/gpud#1271, #1272: no NVLink to a peer is found then */
-        { "postRxDetLinkMask failed", "", "nvlink-error", false, "it cannot read which NVLinks are up" },
+        { "postRxDetLinkMask failed", "", "nvlink-error", false, "it cannot tell which NVLinks are up" },
         { "Failed to update Rx Detect Link mask", "", "nvlink-error", false,
-          "it cannot read which NVLinks are up" },
+          "it cannot tell which NVLinks are up" },
         { "GSP", "imeout", "gsp-timeout", true, "the GPU system processor (GSP) does not answer" },
         /* OGKM#1080, OGKM#1200: "GSP RM heartbeat timed out", "LibOS heartbeat timed out", "Heartbeat …" */
         { "eartbeat timed out", "", "gsp-timeout", true, "the GPU system processor (GSP) does not answer" },

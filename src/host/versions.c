@@ -145,19 +145,19 @@ static int file_exists(const Root *root, const char *path, const char *consequen
 static int detect_provider(const Root *root, Host *h, Diag *diag) {
         const char *given = getenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH");
         bool named = given && *given;
-        const char *path = named ? given : ECR_PROVIDER, *why = "it does not exist";
+        const char *path = named ? given : ECR_PROVIDER, *why = "it names a path that does not exist";
         _strv_ char **names = NULL;
         int r = 0;
 
         if (root_list(root, path, &names) >= 0)
-                why = "it is a directory instead of the program";
+                why = "it names a directory instead of the program";
         else
-                r = file_exists(root, path, "so kubelet cannot pull from private ECR registries, and a newer "
-                                            "kubelet does not start: chmod 0755", diag);
+                r = file_exists(root, path, "so kubelet cannot pull from private ECR registries, and "
+                                            "recent kubelets do not start: chmod 0755", diag);
         if (r == 0 && named)
                 return diag_error_at(diag, -ENOENT, CAUSE_FACTS, NULL, "ECR_CREDENTIAL_PROVIDER_BIN_PATH",
-                                     "%s, and kubelet cannot pull from ECR without it; correct or unset the "
-                                     "variable", why);
+                                     "%s, and kubelet cannot pull from ECR without the provider; correct or "
+                                     "unset the variable", why);
         if (r > 0)
                 h->image_credential_provider = xstrdup(path);
         return r < 0 ? r : 0;

@@ -50,8 +50,8 @@ static void add_clocks(Text *t, const KubeMoment *m) {
 static Cause explain_name(const KubeMoment *m, const char *error, Text *t) {
         text_add(t,
                  "the name of the API server, %s, does not resolve (%s); try resolvectl query %s. The VPC "
-                 "needs enableDnsSupport and enableDnsHostnames, only the VPC resolver knows a private "
-                 "endpoint, and spec.cluster.apiServerEndpoint must be that of %s",
+                 "needs enableDnsSupport and enableDnsHostnames, a private endpoint may need the VPC "
+                 "resolver, and spec.cluster.apiServerEndpoint must be that of %s",
                  m->access->host, error, m->access->host, m->access->cluster);
         return CAUSE_API_NAME;
 }

@@ -76,8 +76,8 @@ static int boot_find_primary(Boot *b) {
                 const Diagnostic *error = diag_first_error(&failure);
                 return diag_error(
                         b->diag, -ETIMEDOUT, CAUSE_LINK,
-                        "the primary interface is not known: %s; see from `networkctl` and journalctl -u "
-                        "systemd-networkd whether it has an address",
+                        "the primary interface is not known: %s; `networkctl` and journalctl -u "
+                        "systemd-networkd show whether it has an address",
                         error ? error->text
                               : "the metadata service has not returned the instance id and MAC");
         }

@@ -135,10 +135,10 @@ static int check_fit(const Mig *m, const Wish *wishes, size_t n, const char *gpu
         const char *name = m->host->gpus.model->name;
         if (is_documented(m))
                 return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
-                                     "GPU %s (%s) cannot hold %s, only %s", gpus, name, all, some);
+                                     "%s holds at most %s, not %s (devices: %s)", name, some, all, gpus);
         diag_warn_at(m->warnings, "mig-fit", NULL, m->where,
-                     "GPU %s (%s) probably cannot hold %s, only %s; the driver decides at boot",
-                     gpus, name, all, some);
+                     "%s probably holds at most %s, not %s (devices: %s); the driver decides at boot",
+                     name, some, all, gpus);
         return 0;
 }
 
@@ -219,7 +219,7 @@ static int check_machine(const Mig *m, const Config *config, bool file) {
         if (file) {
                 diag_warn_at(m->warnings, "no-effect", NULL, m->where, "has no effect here: %s",
                              driver ? "memoryMode is driver (CDMM), which excludes MIG"
-                                    : "this GPU has no MIG");
+                                    : "this GPU does not support MIG");
                 return 0;
         }
         if (driver)
@@ -229,7 +229,7 @@ static int check_machine(const Mig *m, const Config *config, bool file) {
                                      ".memoryMode: numa, or leave MIG out",
                                      config->nvidia.memory == MEMORY_AUTO ? "auto" : "driver");
         return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
-                             "this GPU (%s) has no MIG; remove the key", model->name);
+                             "this GPU (%s) does not support MIG; remove the key", model->name);
 }
 
 /* "19,19,19": profiles of all GPUs */

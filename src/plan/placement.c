@@ -149,7 +149,7 @@ static int take_cards(EfaCards *e, const char *list, Diag *diag) {
                         *dash++ = 0;
                 if (parse_u64(word, &first) < 0 || parse_u64(dash ?: word, &last) < 0 || first > last)
                         return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--efa",
-                                             "--efa takes network cards, such as 1,5,9 or 0-7, not "
+                                             "takes network cards, such as 1,5,9 or 0-7, not "
                                              "\"%s%s%s\"",
                                              word, dash ? "-" : "", dash ?: "");
                 for (uint64_t card = first; r >= 0 && card <= last; card++)

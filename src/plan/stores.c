@@ -88,7 +88,7 @@ static void refuse_missing(Stores *s) {
                       "number present",
                       missing, s->expected, missing == 1 ? "is" : "are", roles,
                       host_expected_by(s->config, s->host), s->expected, here.data ?: "none",
-                      idle ? ", no disk of the controllers at " : "", idle ?: "");
+                      idle ? ", and no disk on the controllers at " : "", idle ?: "");
 }
 
 void stores_check_number(Stores *s) {

@@ -254,7 +254,8 @@ static void warn_kernel_name(Plan *plan, const Stores *s, const Volume *v, const
                         list_add(&t, *name);
         diag_warn_at(&plan->warnings, "kernel-name", NULL, s->path,
                      "%s is a kernel name, which may mean another volume at the next boot; now it is %s: "
-                     "set device to that", v->device, t.data ?: d->serial ?: "a volume without an id");
+                     "set device to that", v->device, t.data ?: d->serial ?: "a volume whose id only EC2 "
+                                                                             "shows");
         text_done(&t);
 }
 

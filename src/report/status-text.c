@@ -148,7 +148,7 @@ static void run_show(View *v, const StatusRun *run) {
                 else
                         action_show(v, a, run);
         if (instant > 0)
-                SAY(v, "  %zu step%s took no time (--output json lists them)\n",
+                SAY(v, "  %zu step%s took no time (see --output json)\n",
                        instant, instant == 1 ? "" : "s");
 }
 

@@ -127,7 +127,7 @@ bad 'a word for a number of kubelet' 11 EINVALID validate 'user-data, line 16: s
 bad 'huge pages in two ways' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.vm.nr_hugepages: reserves huge pages, and so does spec.instance.hugePages' \
                 < <(instance 'sysctl: {vm.nr_hugepages: "8"}\n    hugePages: {mode: off}')
 for name in ../etc/passwd vm..x vm//x /vm.x 'vm.x/../../y' 'vm x'; do
-        bad "the kernel setting $name" 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl: a name is not a kernel setting' < <(instance "sysctl: {\"$name\": \"1\"}")
+        bad "the kernel setting $name" 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl: contains a name that is not a kernel setting' < <(instance "sysctl: {\"$name\": \"1\"}")
 done
 bad 'a kernel setting that is a secret' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.net.ipv4.tcp_fastopen_key: is a secret, which plans and logs would show' \
         < <(instance 'sysctl: {net.ipv4.tcp_fastopen_key: "00000001-00000002-00000003-00000004"}')
@@ -158,17 +158,17 @@ refused() { # TYPE CODE WORD WORDS: stdin is the NodeConfig
         ok "$1: the last line says: $4" says_last ": $4"
 }
 refused p6e-gb200.36xlarge 11 EINVALID "$gpu.mig: contradicts memoryMode auto, which here means CDMM" < <(nvidia 'mig: "1g.23gb"')
-refused p4d.24xlarge 33 EMIG "$gpu.mig: GPU all (a100-40gb) cannot hold 3 x 3g.20gb, only 2 x 3g.20gb" < <(nvidia 'mig: "3g.20gb,3g.20gb,9"')
+refused p4d.24xlarge 33 EMIG "$gpu.mig: a100-40gb holds at most 2 x 3g.20gb, not 3 x 3g.20gb (devices: all)" < <(nvidia 'mig: "3g.20gb,3g.20gb,9"')
 refused p4d.24xlarge 33 EMIG "$gpu.mig: 1g.10mb is not a profile of this GPU (a100-40gb); use one of 7g.40gb, 4g.20gb" < <(nvidia 'mig: "1g.10mb"')
 refused p4d.24xlarge 33 EMIG "$gpu.mig: names GPU 8, but this machine has only 8, numbered from 0" < <(nvidia 'mig: [{devices: [8], profiles: {1g.5gb: 1}}]')
-refused g5.xlarge 33 EMIG "$gpu.mig: this GPU (a10g) has no MIG" < <(nvidia 'mig: "19"')
+refused g5.xlarge 33 EMIG "$gpu.mig: this GPU (a10g) does not support MIG" < <(nvidia 'mig: "19"')
 refused g6.xlarge 11 EINVALID 'spec.kubelet.flags[0]: kubelet 1.33.4 does not know --node-lables and would exit; did you mean --node-labels?' < <(kubelet '{flags: [--node-lables=CANARY]}')
 gates=spec.kubelet.config.featureGates
 refused g6.xlarge 11 EINVALID "$gates.DynamicResourceAlocation: kubelet 1.33.4 exits: it does not know the feature gate \"DynamicResourceAlocation\"; did you mean DynamicResourceAllocation?" \
         < <(kubelet '{config: {featureGates: {DynamicResourceAlocation: true}}}')
 refused g6.xlarge 11 EINVALID "$gates.SidecarContainers: kubelet 1.33.4 exits with the feature gate SidecarContainers=false: it is locked to true; remove it" \
         < <(kubelet '{config: {featureGates: {SidecarContainers: false}}}')
-refused g6.xlarge 11 EINVALID "spec.kubelet.flags[0]: kubelet 1.33.4 exits with the feature gate CPUManager, which kubelet knows only before 1.33; remove it" \
+refused g6.xlarge 11 EINVALID "spec.kubelet.flags[0]: kubelet 1.33.4 exits with the feature gate CPUManager, which kubelet 1.33 removed; remove it" \
         < <(kubelet '{flags: ["--feature-gates=CPUManager=true"]}')
 refused g6.xlarge 32 EEFA "$gpu.gpuDirect: expects 1 EFA device, but a g6.xlarge has none: the boot fails" < <(nvidia 'gpuDirect: on')
 refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, but this machine (class single) has no NVSwitch" < <(nvidia 'fabric: {manager: on}')

@@ -103,7 +103,7 @@ ok 'plan --efa refuses two devices on one card' not_efa 4-6,5 p6e-gb200.36xlarge
 ok 'plan --efa refuses a type whose cards AWS does not publish' not_efa 0 p6e-gb300r.36xlarge 'no table lists the network cards of p6e-gb300r.36xlarge that take EFA'
 ok 'plan --efa refuses a type without EFA' not_efa 0 m5.large 'no table lists the network cards of m5.large that take EFA'
 for cards in '' x ,1 3-1 -1 1-2-3 1.5 ' 1'; do
-        ok "plan --efa refuses the cards \"$cards\"" not_efa "$cards" p5.48xlarge '--efa takes network cards, such as 1,5,9 or 0-7, not "'
+        ok "plan --efa refuses the cards \"$cards\"" not_efa "$cards" p5.48xlarge 'takes network cards, such as 1,5,9 or 0-7, not "'
 done
 init_takes_none() { ! "$nodestrap" init --efa 1 2>"$tmp/err" && says 'init does not take --efa'; }
 ok 'init refuses --efa' init_takes_none

@@ -906,7 +906,7 @@ TEST(cluster_values_that_cannot_work) {
         expect_cluster("name", "-a", 0, "a, line 5: spec.cluster.name: cluster-name: is not a valid name of an EKS cluster");
         expect_cluster("name", "a.b", 0, "cluster-name");
         expect_cluster("name", "0_a-B", 0, "");
-        expect_cluster("certificateAuthority", "Y2E=", 0, "spec.cluster.certificateAuthority: no-certificate: contains no certificate in PEM, but kubelet needs a complete one to start");
+        expect_cluster("certificateAuthority", "Y2E=", 0, "spec.cluster.certificateAuthority: no-certificate: contains no PEM certificate, but kubelet needs a complete one to start");
         expect_cluster("certificateAuthority", "TFMwdExTMUNSVWRKVGlCRFJWSlVTVVpKUTBGVVJTMHRMUzB0Q2c9PQ==", -EINVAL, "certificateAuthority: is a certificate that is base64-encoded twice");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS0tLS0tCkFBQUEKLS0tLS1FTkQgRUMgUFJJVkFURSBLRVktLS0tLQo=", -EINVAL, "certificateAuthority: is a private key instead of a certificate");
 }
@@ -919,7 +919,7 @@ TEST(certificate_authorities_that_are_cut) {
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1Q=",
                        0, "spec.cluster.certificateAuthority: no-certificate: contains a certificate without its END line, but kubelet needs a complete one to start");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K",
-                       0, "no-certificate: contains a certificate of the wrong length");
+                       0, "no-certificate: contains a truncated or damaged certificate");
 }
 
 #define ENVIRONMENT(text) "  instance: {environment: {" text "}}\n"
@@ -1031,7 +1031,7 @@ TEST(feature_gates_of_kubelet) {
                   "kubelet exits on an unknown gate; did you mean DynamicResourceAllocation?\n" },
                 { "config:\n      featureGates:\n        NodeSwap: true\n        SidecarContainers: false",
                   "a, line 9: spec.kubelet.config.featureGates.SidecarContainers: kubelet-setting: kubelet 1.33 or newer exits with the feature gate SidecarContainers=false: it is locked to true\n" },
-                { "config: {featureGates: {DisableKubeletCloudCredentialProviders: true}}", "kubelet 1.33 or newer exits with the feature gate DisableKubeletCloudCredentialProviders, which kubelet knows only before 1.33\n" },
+                { "config: {featureGates: {DisableKubeletCloudCredentialProviders: true}}", "kubelet 1.33 or newer exits with the feature gate DisableKubeletCloudCredentialProviders, which kubelet 1.33 removed\n" },
                 { "flags: [--feature-gates, 'NodeSwap=true,NodeSwop=true']", "a, line 6: spec.kubelet.flags[1]: kubelet-flag: \"NodeSwop\" is not a feature gate" },
                 { "config: {featureGates: {DRAListTypeAttributes: true, NodeSwap: true}}", NULL },      /* a newer one */
                 { "flags: ['--feature-gates=NodeSwap=1, MemoryQoS = F,']", "a, line 6: spec.kubelet.flags[0]: deprecated-flag: kubelet deprecates --feature-gates" },

@@ -401,7 +401,7 @@ TEST(a_directory_is_not_a_credential_provider) {
         r.host = NULL;
         diag_done(&r.diag);
         setenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH", ECR_PROVIDER, 1);
-        run_fails(&r, CAUSE_FACTS, "is a directory", "ECR_CREDENTIAL_PROVIDER_BIN_PATH");
+        run_fails(&r, CAUSE_FACTS, "names a directory", "ECR_CREDENTIAL_PROVIDER_BIN_PATH");
         unsetenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH");
 }
 

@@ -152,7 +152,7 @@ TEST(feature_gates_that_kubelet_exits_with_are_errors) {
                   "kubelet 1.33.13 exits: it does not know the feature gate \"DynamicResourceAlocation\"; did you mean DynamicResourceAllocation?" },
                 { "'DynamicResourceAlocation': true", NULL, "1.38.0", NULL, NULL }, { "'Own': true", NULL, "1.27.16", NULL, NULL },
                 { "'DisableKubeletCloudCredentialProviders': true", NULL, "1.33.13", ".config.featureGates.DisableKubeletCloudCredentialProviders",
-                  "kubelet 1.33.13 exits with the feature gate DisableKubeletCloudCredentialProviders, which kubelet knows only before 1.33; remove it" },
+                  "kubelet 1.33.13 exits with the feature gate DisableKubeletCloudCredentialProviders, which kubelet 1.33 removed; remove it" },
                 { "'DisableKubeletCloudCredentialProviders': true", NULL, "1.32.11", NULL, NULL },
                 { "'SidecarContainers': false", NULL, "1.33.13", ".config.featureGates.SidecarContainers",
                   "kubelet 1.33.13 exits with the feature gate SidecarContainers=false: it is locked to true; remove it" },

@@ -38,7 +38,7 @@ TEST(a_second_taker_waits_until_its_deadline_only) {
         ASSERT_ERROR(lock_take(b.root, RUN_DIR "/lock", now_usec() + 100 * USEC_PER_MSEC, &b.diag), ETIMEDOUT);
         const Diagnostic *error = diag_first_error(&b.diag);
         ASSERT_EQ(error->cause, CAUSE_DEADLINE);
-        ASSERT_TRUE(strstr(error->text, RUN_DIR "/lock cannot be locked: another nodestrap holds it"));
+        ASSERT_TRUE(strstr(error->text, RUN_DIR "/lock cannot be locked: another nodestrap process holds it"));
         close(fd);
         fd = ASSERT_OK(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag));
         close(fd);

@@ -245,7 +245,7 @@ TEST(ampere_reboots_once_if_the_reset_fails) {
         ran(&m, "nvidia-smi --gpu-reset\nsystemctl --no-block reboot\n");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);               /* the mode stays pending */
 
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "which this boot has already requested");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "which nodestrap has already requested");
         ran(&m, "nvidia-smi --gpu-reset\n");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
 

@@ -774,10 +774,10 @@ TEST(mig_layouts_that_do_not_fit_are_refused) {
         }
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 want(&b, &w, NULL, 0, bad[i]);
-                refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "GPU all (a100-40gb) cannot hold ");
+                refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "a100-40gb holds at most ");
         }
         WANT_ALL(&b, &w, "3g.20gb", "2", "2g.10gb", "1");
-        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "cannot hold 2 x 3g.20gb, 2g.10gb, only 2 x 3g.20gb");
+        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "holds at most 2 x 3g.20gb, not 2 x 3g.20gb, 2g.10gb (devices: all)");
         WANT_ALL(&b, &w, "7", "1");
         refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "7 is not a profile of this GPU (a100-40gb); use one of 7g.40gb");
 }
@@ -819,7 +819,7 @@ TEST(mig_is_refused_or_ignored_where_it_cannot_work) {
         b.s.config.nvidia.imex = IMEX_AUTO;
         b.s.config.nvidia.memory = MEMORY_AUTO;
         box_model(&b, "g6.xlarge");
-        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "this GPU (l4) has no MIG");
+        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "this GPU (l4) does not support MIG");
         box_model(&b, "p4d.24xlarge");
         const unsigned eight = 8;
         want(&b, &w, &eight, 1, (const char *const[]){ "1g.5gb", "1", NULL });
@@ -855,7 +855,7 @@ TEST(etc_default_mig_applies_unless_the_nodeconfig_has_mig) {
         ASSERT_LAYOUT(b, 3, "2g.10gb 1g.5gb 1g.5gb");
         ASSERT_CONTAINS(action(&b, "partition-gpus:mig")->why, "/etc/default/mig");
         b.s.host.gpus.mig_default = (char *)"0,0";
-        refused(&b, CAUSE_MIG, "/etc/default/mig", "cannot hold 2 x 7g.40gb");
+        refused(&b, CAUSE_MIG, "/etc/default/mig", "not 2 x 7g.40gb");
         WANT_ALL(&b, &w, "0", "1");                     /* the NodeConfig overrides it */
         sample_plan(&b.s);
         ASSERT_LAYOUT(b, 3, "7g.40gb");

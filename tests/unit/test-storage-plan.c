@@ -708,7 +708,7 @@ TEST(a_strategy_without_disks_is_a_warning) {
         m->s.host.storage.idle = keep_list(m, LIST("0000:00:1f.0"));
         m->s.host.pci = &controller;
         m->s.host.n_pci = 1;
-        ASSERT_REFUSED(m, CAUSE_DISKS, "1 of 1 instance stores is missing", "the PCI bus", "this machine has none", "no disk of the controllers at 0000:00:1f.0");
+        ASSERT_REFUSED(m, CAUSE_DISKS, "1 of 1 instance stores is missing", "the PCI bus", "this machine has none", "no disk on the controllers at 0000:00:1f.0");
 }
 
 TEST(missing_disks_are_counted_and_named) {

@@ -365,11 +365,11 @@ TEST(containerd_that_ends_without_an_answer_about_cri_is_an_error) {
         static char settings[600];
         for (size_t i = 0; i + 9 <= sizeof settings; i += 9)
                 settings[i + 3] = 4;
-        assert_refused(settings, sizeof settings, "does not answer kubelet at /run/cri.sock: Connection refused; correct the address");
+        assert_refused(settings, sizeof settings, "does not answer CRI requests at /run/cri.sock: Connection refused; correct the address");
 }
 
 TEST(containerd_without_a_socket_is_an_error) {
-        assert_refused(NULL, 0, "does not answer kubelet at /run/cri.sock: No such file or directory; ");
+        assert_refused(NULL, 0, "does not answer CRI requests at /run/cri.sock: No such file or directory; ");
 }
 
 /* Without a deadline the run would wait for the restart. */

@@ -76,7 +76,7 @@ static void unanswered(Unit *u, int r) {
                                        USEC_PER_MSEC, on_again, u) >= 0)
                 return;
         (void)task_fail(u->task, r, CAUSE_CRI,
-                        "%s runs, but does not answer kubelet at %s: %m; correct the address in its "
+                        "%s runs, but does not answer CRI requests at %s: %m; correct the address in its "
                         "configuration (containerd config dump shows it)",
                         u->name, socket_path(u));
 }

@@ -89,7 +89,7 @@ def idle_controller(node):
         os.makedirs(f'{address}/nvme/nvme{i}' + f'/nvme{i}n1' * (i < 3))
     sh('mount', '--bind', fake, bus)
     node.configure(expected=0)
-    yield 'EDISKS', ['1 of 4 instance stores is missing', 'the PCI bus', disks()[0].serial, 'no disk of the controllers at 0000:7f:03.0.'], False
+    yield 'EDISKS', ['1 of 4 instance stores is missing', 'the PCI bus', disks()[0].serial, 'no disk on the controllers at 0000:7f:03.0.'], False
     sh('umount', bus)
 
 
