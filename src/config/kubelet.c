@@ -50,7 +50,7 @@ static bool read_setting(const Reading *r, const KubeletSetting *s, const json_t
         /* nodeadm takes it (T5 of tests/userdata/README.md), so it is not an error */
         if (r->merge && s->type == 'i' && *text && !text[strspn(text, "0123456789")]) {
                 merge_warn(r->merge, r->diag, "kubelet-setting", path,
-                           "is a number in quotes, and kubelet does not start with that: remove the quotes");
+                           "is a number in quotes: kubelet would not start; remove the quotes");
                 return true;
         }
         if (fault)

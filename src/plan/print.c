@@ -35,7 +35,8 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
                 text_add(t, ", from the table of instance types");
         text_add(t, ": ");
         text_add(t, host->cpus > 0 ? "%u CPUs%s" : "CPUs not known", host->cpus,
-                 guessed ? " (assumed: not in the table of instance types)" : "");
+                 !guessed    ? ""
+                 : host->type ? " (assumed)" : " (assumed: not in the table of instance types)");
         if (host->memory_bytes > 0)     /* not all instance types have it in the table */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
         describe_nodes(t, config, host);

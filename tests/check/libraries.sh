@@ -86,7 +86,7 @@ storage() {
 requests() {
         local kind=$1 install='install libcurl-minimal (Amazon Linux) or libcurl4 (Debian), version 7.77 or later' words=${2/FIRST/curl_easy_init}
         ok "a request to AWS fails without a usable libcurl ($kind) and names the package" says_last 20 ESTS token "libcurl.so.4, which carries requests to AWS, cannot be loaded: *$words; $install" "$kind" libcurl.so.4 "${roles[@]}"
-        ok "a request to the cluster fails without a usable libcurl ($kind) and names the package" says_last 60 EAPIROUTE join "libcurl.so.4, which carries requests to the API server, cannot be loaded: *$words; $install" "$kind" libcurl.so.4 "${waits[@]}"
+        ok "a request to the cluster fails without a usable libcurl ($kind) and names the package" says_last 60 EAPIROUTE join "libcurl.so.4, which carries requests to the API server, cannot be used: *$words; $install" "$kind" libcurl.so.4 "${waits[@]}"
 }
 if [ -d "$libraries" ] && unshare -m true 2>/dev/null; then
         storage hidden '.so.1: cannot open shared object file: No such file or directory'

@@ -67,7 +67,7 @@ has() { until grep -qs -- "$2" "$1"; do sleep 0.05; done; }       # FILE TEXT
 provider "$gives"
 ok "pre-pull ends with success without containerd" pulls 3 plain.test/public/early:1
 ok "pre-pull ends in time without containerd" in_time
-ok "pre-pull warns that containerd does not answer" says "image-not-pulled: plain.test/public/early:1: $tmp/socket/containerd.sock does not answer"
+ok "pre-pull warns that containerd does not answer" says "image-not-pulled: plain.test/public/early:1: the call to $tmp/socket/containerd.sock failed: "
 ok "the warning says that kubelet pulls the image for the first pod that needs it" says "kubelet pulls it for the first pod that needs it"
 rm "$tmp/result.json"; (has "$tmp/result.json" pulling; exec 8<&-; containerd_start; wait) & pids+=($!)
 ok "pre-pull ends with success if containerd starts later" pulls 60 plain.test/public/early:1

@@ -82,7 +82,7 @@ explain() { "$nodestrap" explain --root "$tmp/failed" "$@" >"$tmp/out" 2>"$tmp/e
 ok 'explain prints the entry of a code' eval 'explain EFABRIC && head -n 1 "$tmp/out" | grep -x "EFABRIC (33)" && shows "^    Do: If nvidia-smi shows the state In Progress, allow more time"'
 ok 'explain accepts a code in lower case' eval 'explain efabric && shows "^EFABRIC \(33\)"'
 ok 'explain prints the entries of a warning and of a key' eval 'explain plan-differs hugePages.mode && shows "^plan-differs$" && shows "^spec.instance.hugePages.mode$" && shows "^    mode: auto$"'
-ok 'explain suggests the nearest word for an unknown word' eval '! explain EFABRC && says "\"EFABRC\" is neither a code nor a key; did you mean EFABRIC;"'
+ok 'explain suggests the nearest word for an unknown word' eval '! explain EFABRC && says "\"EFABRC\" is neither a code nor a key; the nearest is EFABRIC;"'
 ok 'explain without a word fails and shows an example' eval '! explain && says "nodestrap explain EFABRIC"'
 ok 'explain names the missing file if the texts are not installed' eval '! "$nodestrap" explain --root "$tmp/none" EFABRIC 2>"$tmp/err" && says "/usr/lib/nodestrap/explain cannot be read: No such file or directory"'
 every() { local code; for code in $(sed -n 's/^\.BR \(E[A-Z0-9]*\) " ([0-9]*)"$/\1/p' "$here/../../debian/nodestrap-codes.7"); do explain "$code" && grep -q '^    [^ ]' "$tmp/out" || { echo "$code"; return 1; }; done; }

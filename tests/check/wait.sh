@@ -175,7 +175,7 @@ ok "a proxy whose name does not resolve is EAPIPROXY" fails EAPIPROXY "the proxy
 of proxy-malformed
 ok "an invalid proxy URL is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY cannot reach kube.invalid: "
 of proxy-forbids
-ok "a proxy that answers HTTP 407 is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY cannot reach kube.test: it answers HTTP 407; allow it there, or add kube.test to NO_PROXY"
+ok "a proxy that answers HTTP 407 is EAPIPROXY" fails EAPIPROXY "the proxy in HTTPS_PROXY cannot reach kube.test: it answers HTTP 407; allow that host there, or add kube.test to NO_PROXY"
 of proxy-passed-by
 ok "NO_PROXY bypasses the proxy" eval 'fails EAPINAME "the name of the API server, kube.invalid" && [ ! -e "$d/log" ]'
 of no-credentials
@@ -266,7 +266,7 @@ status() {
         printf '{"version": "1", "bootId": "%s", "verdict": "%s", "code": "EFABRIC", "exit": 33, "step": "wait-fabric:gpus", "text": "2 of 8 GPUs\\nlast word", "runs": {}}' \
                 "${2-$(cat "$d/root/proc/sys/kernel/random/boot_id")}" "$1" >"$d/root/run/nodestrap/status.json"
 }
-held() { fails EINIT "kubelet was not started, because nodestrap init failed (33 EFABRIC at wait-fabric:gpus): 2 of 8 GPUs; repair that, then run nodestrap init"; }
+held() { fails EINIT "kubelet was not started, because nodestrap init failed (33 EFABRIC at wait-fabric:gpus): 2 of 8 GPUs; correct that, then run nodestrap init"; }
 joins held; status failed; wait_for --timeout 60s
 ok "EINIT has the sentence of the failed init" held
 ok "EINIT causes no request" eval 'recorded "j[\"requests\"] == 0 and j[\"code\"] == \"EINIT\""'
