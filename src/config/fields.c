@@ -166,7 +166,8 @@ static const Field huge_pages_fields[] = {
 static const Field efa_fields[] = {
         { FIELD("mode", "auto: use EFA if there is any; require: fail without it; off: leave it alone."),
           NAMES(efa_mode_table), AT(ENUM, instance.efa), OURS("require") },
-        { FIELD("expectedDevices", "How many EFA devices there must be; 0: any number."), .max = 1024,
+        { FIELD("expectedDevices", "How many EFA devices there must be; 0: any number, with require at least "
+                                   "one."), .max = 1024,
           AT(INTEGER, instance.expected_efa), OURS("32") },
         {}
 };
@@ -290,8 +291,9 @@ static const Field nvidia_fields[] = {
         { FIELD("imex", "Memory exchange between nodes of one NVLink domain."), MAP(imex_fields),
           OURS("{\"mode\": \"dra\"}") },
         { FIELD("mig",
-                "Partitions of GPUs; absent: keep them; off: turn MIG mode off. Short form for all GPUs: "
-                "\"19,19,19\"."), .flags = FIELD_OR_TEXT, .fields = mig_item,
+                "Partitions of GPUs; absent: those of /etc/default/mig, or else keep them; off: turn MIG "
+                "mode off. Short form for all GPUs: \"19,19,19\"."),
+          .flags = FIELD_OR_TEXT, .fields = mig_item,
           .pattern = DOC("^[0-9a-z.+-]+( *, *[0-9a-z.+-]+)*$|^$"), BOUND(LIST, nvidia, bind_mig),
           OURS("[{\"devices\": \"all\", \"profiles\": {\"1g.10gb\": 7}}]") },
         { FIELD("memoryMode",

@@ -144,8 +144,8 @@ static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
                                                                : "";
         if (config->nvidia.mode == NVIDIA_OFF)
                 diag_warn_at(&plan->warnings, "accelerator", NULL, NVIDIA_PATH ".mode",
-                             "is off: nodestrap leaves %u NVIDIA GPU%s to the units of the image, and kubelet "
-                             "does not wait%s", gpus, gpus == 1 ? "" : "s", more);
+                             "is off: nodestrap leaves %u NVIDIA GPU%s to the units of the image, and "
+                             "kubelet does not wait%s", gpus, gpus == 1 ? "" : "s", more);
         else
                 diag_warn(&plan->warnings, "no-driver",
                           "this image has no NVIDIA driver (no nvidia-smi, no nvidia.ko, no unit that loads "
