@@ -453,7 +453,7 @@ int mime_split(const Blob *message, const char *content_type, Blobs *ret, bool *
         walk_entity(&s, c, 1);
         if (s.warnings > WARNINGS_SHOWN)
                 diag_warn_at(diag, "more-warnings", &message->at, NULL,
-                             "%u more parts of this message are like those above and are not shown",
+                             "further parts like those above are not shown: %u",
                              s.warnings - WARNINGS_SHOWN);
         if (s.r < 0) {
                 blobs_done(&parts);

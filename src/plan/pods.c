@@ -40,7 +40,7 @@ static bool are_limits_known(const Host *host) {
 static unsigned standard(const Host *host, const char **ret_source, Diag *warnings) {
         if (!are_limits_known(host)) {
                 diag_warn(warnings, "unknown-eni-limits",
-                          "the pod limit of a %s is not known (%s), so kubelet gets the default of %d; set "
+                          "the pod limit of %s is not known (%s), so kubelet gets the default of %d; set "
                           "spec.kubelet.config.maxPods", host->instance.type ?: "machine of this type",
                           host->eni_limits_why ?: "its interfaces are not known", DEFAULT_MAX_PODS);
                 *ret_source = "assumed";

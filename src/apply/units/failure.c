@@ -16,7 +16,7 @@ static const struct { char result[11], text[64]; } job_results[] = {
         { "canceled",   "another program cancelled its job" },
         { "dependency", "a unit that it needs did not start; systemctl --failed names it" },
         { "skipped",    "systemd skipped it" },
-        { "assert",     "one of its Assert…= is not met" },
+        { "assert",     "an Assert…= of the unit is not met" },
         { "collected",  "systemd dropped it" },
         { "frozen",     "it is frozen" },
         { "gone",       "its processes are gone" },     /* ours, not of systemd */
