@@ -13,7 +13,7 @@
 
 #define STEP_USEC (250 * USEC_PER_MSEC)
 #define DAEMON    "nvidia-gridd"
-#define LATER     "without one, CUDA fails after some time (on EC2, after a day)"
+#define LATER     "without a licence, CUDA fails after some time (on EC2, after a day)"
 
 /* *ret_text: the first GPU without a licence and the reason; or NULL. > 0: waiting may help. */
 static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
@@ -68,7 +68,8 @@ int license_work(Work *w) {
                 work_draft(w, NULL, CAUSE_LICENSE, xstrdup(text));
                 work_progress(w, "%s; waiting for " DAEMON, text);
                 if (!work_pause(w, STEP_USEC))
-                        r = work_fail(w, -ECANCELED, CAUSE_LICENSE, "stopped while %s", text);
+                        r = work_fail(w, -ECANCELED, CAUSE_LICENSE, "stopped while waiting for a licence: "
+                                                                    "%s", text);
         }
         if (gpus.items)
                 nvml_close(&gpus);

@@ -63,8 +63,8 @@ static void compare_counters(Proof *p, const Counters *before, const Counters *n
                             (uintmax_t)(now->errors - before->errors));
         if ((now->pending && !before->pending) || (now->failed && !before->failed))
                 finding_add(&p->found, "counter-grew", now->address, true,
-                            "a memory row failed during the test: it awaits remapping, or no spare row is "
-                            "left; replace the instance");
+                            "a memory row failed during the test, and awaits remapping or could not be "
+                            "remapped; replace the instance");
         if (now->recoveries > before->recoveries)
                 finding_add(&p->found, "counter-grew", now->address, true,
                             "its NVLinks recovered from errors %ju times during the test: see nvidia-smi "

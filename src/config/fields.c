@@ -154,7 +154,7 @@ static const Field page_item[] = { { .type = FIELD_MAP, .fields = page_fields },
 
 static const Field huge_pages_fields[] = {
         { FIELD("mode", "Keep what is reserved (keep), or reserve none (off), what EFA needs (auto), or "
-                        "pages (explicit)."),
+                        "the listed pages (explicit)."),
           NAMES(hugepages_mode_table), AT(ENUM, instance.hugepages.mode), OURS("auto") },
         { FIELD("pages", "The pages to reserve in mode explicit."), .fields = page_item,
           BOUND(LIST, instance.hugepages, bind_pages), OURS("[{\"size\": \"1Gi\", \"count\": 16}]") },

@@ -310,7 +310,8 @@ static const char *taint_fault(const char *taint) {
                 return "contains an invalid taint (write it like nvidia.com/gpu=present:NoSchedule)";
         return endswith(taint, "-") || ONE_OF(effect, "NoSchedule", "PreferNoSchedule", "NoExecute")
                        ? NULL
-                       : "contains a taint without an effect: add NoSchedule, PreferNoSchedule or NoExecute";
+                       : "contains a taint without a valid effect: use NoSchedule, PreferNoSchedule or "
+                         "NoExecute";
 }
 
 /* "name=true" (k8s.io/component-base cli/flag/map_string_bool.go:Set) */

@@ -184,7 +184,7 @@ const char *static_memory(const KubeletGiven *g) {
                  want, kube, own, text_in(g, "evictionHard", "memory.available"));
         return text_say(g->room,
                         "; reservedMemory has %s: set it to [{numaNode: 0, limits: {memory: %s}}], or "
-                        "split that among the nodes", sum > 0 ? has : "none", want);
+                        "split that among the NUMA nodes", sum > 0 ? has : "none", want);
 }
 
 const char *quantity_signs(const KubeletGiven *g) {

@@ -173,7 +173,7 @@ static void search_operator(const Image *image, Checks *checks) {
                 SEARCH("driver-container", "a second NVIDIA driver",
                        "the GPU Operator runs a driver container beside the driver of this machine: install "
                        "the operator with driver.enabled=false. Or remove the driver of the image, and set "
-                       "accelerator.nvidia.mode: off",
+                       "spec.accelerator.nvidia.mode: off",
                        "/run/nvidia/driver/usr");
 }
 

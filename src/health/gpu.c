@@ -94,11 +94,11 @@ static int look_at_rows(Look *l) {
         }
         if (pending)
                 FOUND(l, "row-remap-pending", false,
-                      "memory rows await remapping at its next reset or reboot; it does not use them, so "
-                      "work is not affected");
+                      "memory rows await remapping at its next reset or reboot: reboot when no work runs "
+                      "on it");
         if (failed)
                 FOUND(l, "row-remap-failed", false,
-                      "a memory row could not be remapped, since no spare row is left: replace the instance");
+                      "a memory row could not be remapped: replace the instance");
         return code;
 }
 

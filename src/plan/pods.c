@@ -41,7 +41,7 @@ static unsigned standard(const Host *host, const char **ret_source, Diag *warnin
         if (!are_limits_known(host)) {
                 diag_warn(warnings, "unknown-eni-limits",
                           "the pod limit of %s is not known (%s), so kubelet gets the default of %d; set "
-                          "spec.kubelet.config.maxPods", host->instance.type ?: "machine of this type",
+                          "spec.kubelet.config.maxPods", host->instance.type ?: "this instance type",
                           host->eni_limits_why ?: "its interfaces are not known", DEFAULT_MAX_PODS);
                 *ret_source = "assumed";
                 return DEFAULT_MAX_PODS;

@@ -172,8 +172,8 @@ static void plan_turn(Plan *plan, const char *forget, FailurePolicy policy) {
         static const char *const why[] = {
                 [FAILURE_HOLD] = "let kubelet start once all steps succeed",
                 [FAILURE_JOIN_TAINTED] = "let kubelet start even if devices failed",
-                [FAILURE_REBOOT] = "allow kubelet, or reboot once on hardware failure",
-                [FAILURE_POWER_OFF] = "allow kubelet, or power off on hardware failure",
+                [FAILURE_REBOOT] = "unblock kubelet, or reboot once on hardware failure",
+                [FAILURE_POWER_OFF] = "unblock kubelet, or power off on hardware failure",
         };
         bool ours = !plan->as_nodeadm || policy == FAILURE_JOIN_TAINTED;
         Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN,

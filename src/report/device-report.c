@@ -184,7 +184,7 @@ static void prove_text(Text *t, const StatusHealth *prove, const StatusGpu *gpus
         const StatusFinding *f = prove->findings;
         long long tested = 0;
         text_add(t, "Test: %s\n", f && f->word ? "with findings"
-                                  : prove->complete ? "well" : "not complete");
+                                  : prove->complete ? "passed" : "not complete");
         for (; f && f->word; f++)
                 text_add(t, "  %s: %s\n", f->word, f->text);
         for (const StatusGpu *g = gpus; g && g->address; g++)

@@ -36,8 +36,8 @@ try "the hook of the image ran in both boots" is "$(wc -l </var/lib/hook)" 2
 try "no ordering cycle was broken" no_cycle
 # shellcheck disable=SC2046
 nodestrap plan $(sources) >out/plan 2>&1
-try "a plan says what follows a hardware failure" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'allow kubelet, or reboot once on hardware failure'"
-try "the plan says that this instance has used its one reboot" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'no reboot after a hardware failure: this instance has used its one reboot'"
+try "a plan says what follows a hardware failure" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'unblock kubelet, or reboot once on hardware failure'"
+try "the plan says that this instance has used its one reboot" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'nodestrap will not reboot after a hardware failure: this instance has used its one reboot'"
 
 echo junk >$LEDGER
 try "a run fails with a ledger that is damaged" run_fails

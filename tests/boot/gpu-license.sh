@@ -22,7 +22,7 @@ try "the node comes up if the licence takes five seconds" node_starts
 try "kubelet starts with the licence" kubelet_saw 'gpus=1 .* licensed'
 
 power gridd-never=yes; require
-fails 33 ELICENSE 'GPU 0 \(0000:31:00.0\) is a fractional GPU and has no licence for NVIDIA Workstation; without one, CUDA fails after some time.* journalctl -u nvidia-gridd shows' "a licence that never comes, with health: require"
+fails 33 ELICENSE 'GPU 0 \(0000:31:00.0\) is a fractional GPU and has no licence for NVIDIA Workstation; without a licence, CUDA fails after some time.* journalctl -u nvidia-gridd shows' "a licence that never comes, with health: require"
 
 power gridd-never=yes; require; echo 'hang nvmlDeviceGetGridLicensableFeatures after 4x' >/etc/fakes/nvml
 fails 33 ELICENSE 'NVML did not answer when asked for the licence of GPU 0 \(0000:31:00.0\); also: GPU 0 \(0000:31:00.0\) is a fractional GPU and has no licence' "a library that hangs after it has reported no licence"
@@ -46,7 +46,7 @@ power gridd-fails="cannot detect the platform"
 try "the node comes up if the licence daemon fails" node_starts
 try "kubelet has a GPU without a licence if the daemon fails" kubelet_saw 'gpus=1 .* unlicensed'
 try "the warning names the unit that failed" warned 'nvidia-gridd.service'
-try "the warning says what a missing licence means" warned 'has no licence for NVIDIA Workstation; without one, CUDA fails after some time'
+try "the warning says what a missing licence means" warned 'has no licence for NVIDIA Workstation; without a licence, CUDA fails after some time'
 
 power x=; sed -i '/^license/d' /etc/fake-nvml; echo 'error nvmlDeviceGetGridLicensableFeatures 3' >/etc/fakes/nvml
 require; fails 33 ELICENSE 'the licence of GPU 0 \(0000:31:00.0\) cannot be read: Not Supported' "a driver that is not a GRID driver"

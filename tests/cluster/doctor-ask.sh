@@ -103,7 +103,7 @@ read_only() { asks_where 'for m in /sys/fs/cgroup /sys/fs/cgroup/*/; do ! mountp
 read_only; try "read-only control groups: no answer is a failure, and the other checks report" no_answer 'control group .*Read-only file system; give'
 cp_is() { printf '#!/bin/sh\n%s\n' "$1" >/usr/local/bin/cp; chmod 755 /usr/local/bin/cp; }
 cp_is 'exec sleep 1002'; asks ''
-try "a cp that does not end" no_answer 'let it copy /etc: cp -a /etc/. hangs; look'
+try "a cp that does not end" no_answer 'let nodestrap copy /etc: cp -a /etc/. hangs; look'
 try "nothing is left of it" leaves_nothing
 asks '' & until pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done; pkill -TERM -x nodestrap; wait $!
 try "a signal ends the wait for it" grep -E 'could not be tested: SIGTERM' err
@@ -113,7 +113,7 @@ while pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done
 groups() { find /sys/fs/cgroup -name 'nodestrap-ask.*' | grep -vxFf others | grep .; }
 try "a killed doctor leaves its control groups" groups
 cp_is 'echo "cp: no space" >&2; exit 1'; asks ''
-try "a cp that fails" no_answer 'let it copy /etc: cp -a /etc/. exited with 1: cp: no space; correct'
+try "a cp that fails" no_answer 'let nodestrap copy /etc: cp -a /etc/. exited with 1: cp: no space; correct'
 try "the next one removes them" no groups
 rm /usr/local/bin/cp
 box() {

@@ -1079,7 +1079,7 @@ TEST(flags_at_which_kubelet_exits) {
                 { "--node-labels=kubernetes.io/x=", "names a label" }, { "--node-labels=x.k8s.io/x", "names a label" },
                 { "'--node-labels=a=b c'", "--node-labels contains an invalid label" }, { "--node-labels=a/b/c=d", "contains an invalid label" },
                 { "--node-labels=a=-b", "contains an invalid label" }, { "--node-labels==b", "contains an invalid label" }, { "--node-labels", "has no value" },
-                { "'--register-with-taints=a=b:NoSchedule,c:NoSchedul'", "--register-with-taints contains a taint without an effect" },
+                { "'--register-with-taints=a=b:NoSchedule,c:NoSchedul'", "--register-with-taints contains a taint without a valid effect" },
                 { "--node-labels=a=b - --v=3", "flags[0]: kubelet-flag: contains \" - -\": YAML joined two list items into one", true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {

@@ -34,7 +34,7 @@ TEST(a_gpu_with_a_licence_passes) {
 TEST(a_licence_that_never_comes_is_a_failure) {
         PARTS(m, true);
         ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE,
-                     "GPU 0 (0000:31:00.0) is a fractional GPU and has no licence for NVIDIA Workstation; without one, CUDA fails after some time");
+                     "GPU 0 (0000:31:00.0) is a fractional GPU and has no licence for NVIDIA Workstation; without a licence, CUDA fails after some time");
         ASSERT_CONTAINS(m.work.text, "nvidia-gridd must get it, but does not run: journalctl");
         put(&m, "/run/nvidia-gridd/pid", 0644);
         m.work.deadline_usec = now_usec();

@@ -970,7 +970,7 @@ TEST(data_that_does_not_fit_is_refused) {
                 directory(m, "/var/lib/containerd")->bytes = rooms[i].fits - 1000;
                 ASSERT_PLANNED(m);
                 directory(m, "/var/lib/containerd")->bytes++;
-                ASSERT_REFUSED(m, CAUSE_MOVE, "must move to the instance stores (/var/lib/kubelet 1000 B, /var/lib/containerd ");
+                ASSERT_REFUSED(m, CAUSE_MOVE, "(/var/lib/kubelet 1000 B, /var/lib/containerd ");
                 m->s.config.instance.storage.no_containerd = true;
                 ASSERT_PLANNED(m);
         }
