@@ -175,7 +175,7 @@ static char *refusal(const Said *s, const char *who, unsigned minor) {
                 return xasprintf("%s with the feature gate %s=%s: it is locked to %s", who, s->name,
                                  s->on ? "true" : "false", s->on ? "false" : "true");
         if (kubelet_gate_versions(s->name, &from, &until) && minor < from)
-                return xasprintf("%s with the feature gate %s, which kubelet knows from 1.%u on", who,
+                return xasprintf("%s with the feature gate %s, which needs kubelet 1.%u or newer", who,
                                  s->name, from);
         return xasprintf("%s with the feature gate %s, which kubelet 1.%u removed", who, s->name,
                          until);

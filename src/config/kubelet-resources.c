@@ -26,7 +26,7 @@ const char *enforcement_words(const KubeletGiven *g) {
         if (both)
                 return "lists a value both with and without -compressible; remove one";
         if (news && until(g, 32))
-                return text_say(g->room, "lists a value that kubelet knows from 1.32 on, but this kubelet "
+                return text_say(g->room, "lists a value that needs kubelet 1.32 or newer, but this kubelet "
                                          "is 1.%u",
                                 g->minor);
         return NULL;
@@ -238,7 +238,7 @@ const char *eviction_thresholds(const KubeletGiven *g) {
                 const char *s = json_string_value(value);
                 fault = s ? threshold_fault(s, reclaim) : NULL;
                 if (startswith(signal, "containerfs.") && until(g, 29))
-                        fault = "is a signal that kubelet knows from 1.29 on";
+                        fault = "is a signal that needs kubelet 1.29 or newer";
                 if (fault)
                         return text_say(g->room, "%s %s", signal, fault);
         }
@@ -295,7 +295,7 @@ static const char *option_fault(const KubeletGiven *g, const char *manager, cons
         if (!o)
                 text_add(g->room, "contains %s, which kubelet does not know", name);
         else if (until(g, o->alpha))
-                text_add(g->room, "contains %s, which kubelet knows from 1.%u on", name, o->alpha);
+                text_add(g->room, "contains %s, which needs kubelet 1.%u or newer", name, o->alpha);
         else if (g->minor > 0 && !newer && !from(g, o->stable)) {
                 _free_ char *feature =
                         xasprintf("%sPolicy%sOptions", manager, from(g, o->beta) ? "Beta" : "Alpha");

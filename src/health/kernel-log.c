@@ -181,7 +181,7 @@ static void add_sxid(Log *l, const char *text) {
  * machine. It is only a warning, since NVML has the recovery action of each GPU. */
 static const struct Form { char has[38], also[7], word[15]; bool follows; char what[47]; } forms[] = {
         /* scitix/sichek#51, kubernetes-sigs/dra-driver-nvidia-gpu#982; "Check failed": OGKM#1045 */
-        { "[NV_ERR_RESET_REQUIRED]", "", "reset-required", true, "a GPU takes no work until it is reset" },
+        { "[NV_ERR_RESET_REQUIRED]", "", "reset-required", true, "a GPU accepts no work until it is reset" },
         /* OGKM#688, OGKM#1342, openwall/john#5835 */
         { "[NV_ERR_GPU_IS_LOST]", "", "off-the-bus", true, "a GPU no longer answers on the PCI bus" },
         /* OGKM#1342, src/nvidia/src/kernel/rmapi/nv_gpu_ops.c: nvidia_uvm serves no GPU any more */

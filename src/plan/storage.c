@@ -374,12 +374,12 @@ static void check_room(Stores *s, const Device *d, const BindStep *binds, size_t
                 return;
         if (d->volume)
                 stores_refuse(s, CAUSE_MOVE,
-                              "%s (%s) must move to the volume %s, which has room for %s: remove what you do "
-                              "not need, or attach a larger one", need, each, d->volume->device, have);
+                              "%s (%s) must move to the volume %s, which has room for only %s: remove what "
+                              "you do not need, or attach a larger one", need, each, d->volume->device, have);
         else
                 stores_refuse(s, CAUSE_MOVE,
-                              "%s (%s) must move to the instance stores, which have room for %s. Remove what "
-                              "you do not need, or list in disabledMounts what must stay", need, each, have);
+                              "%s (%s) must move to the instance stores, which have room for only %s. Remove "
+                              "what you do not need, or list in disabledMounts what must stay", need, each, have);
 }
 
 static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *binds, size_t n,

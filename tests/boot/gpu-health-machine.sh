@@ -16,7 +16,7 @@
 # console: check-health:gpus: peer-memory: EFA cannot reach GPU memory
 # console: check-health:gpus: off-the-bus: GPU 5 .*fallen off the bus \(Xid 79\)
 # console: check-health:gpus: gsp-timeout: GPU 6 .*does not answer \(Xid 119\)
-# console: check-health:gpus: reset-required: NVIDIA driver: a GPU takes no work until it is reset
+# console: check-health:gpus: reset-required: NVIDIA driver: a GPU accepts no work until it is reset
 # console: check-health:gpus: nvlink-error: NVIDIA driver: it cannot tell which NVLinks are up
 # console: check-driver:nvidia: driver-parameter: the NVIDIA driver was loaded with GrdmaPciTopoCheckOverride=0 \(wanted: 1\)
 # console: check-driver:nvidia: the NVIDIA driver was loaded with GrdmaPciTopoCheckOverride=0 \(wanted: 1\)

@@ -556,7 +556,7 @@ TEST(gsp_time_outs) {
 TEST(lines_without_a_gpu) {
         MACHINE(m);
         static const struct { const char *line, *want, *says; } lines[] = {
-                { SAID(REQUIRED), "reset-required ", "NVIDIA driver: a GPU takes no work until it is reset, at 0.000008 in dmesg. The message names no GPU" },
+                { SAID(REQUIRED), "reset-required ", "NVIDIA driver: a GPU accepts no work until it is reset, at 0.000008 in dmesg. The message names no GPU" },
                 { SAID("GPU0 nvCheckOkFailedNoLog: Check failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from _gpushareddataSendDataPollRpc(pGpu)"),
                   "reset-required ", "The message names no GPU" },
                 { SAID("GPU 0000:64:00.0: Check failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062)"), "reset-required 0000:64:00.0", "until it is reset, at 0.000008 in dmesg. Replace" },

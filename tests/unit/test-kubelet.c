@@ -157,7 +157,7 @@ TEST(feature_gates_that_kubelet_exits_with_are_errors) {
                 { "'SidecarContainers': false", NULL, "1.33.13", ".config.featureGates.SidecarContainers",
                   "kubelet 1.33.13 exits with the feature gate SidecarContainers=false: it is locked to true; remove it" },
                 { "'SidecarContainers': false", NULL, "1.32.0", NULL, NULL }, { "'SidecarContainers': true", NULL, "1.33.13", NULL, NULL },
-                { "'DRAListTypeAttributes': true", NULL, "1.35.6", ".config.featureGates.DRAListTypeAttributes", "DRAListTypeAttributes, which kubelet knows from 1.36 on; remove it" },
+                { "'DRAListTypeAttributes': true", NULL, "1.35.6", ".config.featureGates.DRAListTypeAttributes", "DRAListTypeAttributes, which needs kubelet 1.36 or newer; remove it" },
                 { NULL, "--feature-gates=NodeSwap=true, Own = 1", "1.33.13", ".flags[0]", "does not know the feature gate \"Own\"" },
                 { NULL, "--v=2 --feature_gates SidecarContainers=F", "1.33.13", ".flags[0]", "SidecarContainers=false: it is locked" },
                 { NULL, "--feature-gates=\"SidecarContainers=false,SidecarContainers=true\"", "1.33.13", NULL, NULL },

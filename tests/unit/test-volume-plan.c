@@ -397,7 +397,7 @@ TEST(a_kernel_name_as_device_is_a_warning) {
 TEST(a_volume_that_is_too_small_for_the_data_is_an_error) {
         WANTED(m, "/data");
         *directory(m, "/data") = (Directory){ .path = (char *)"/data", .kind = DIRECTORY_THERE, .bytes = 200 * GB };
-        ASSERT_REFUSED(m, "200 GB (/data 200 GB) must move to the volume /dev/sdb, which has room for 95 GB: remove what you do not need, or attach a larger one");
+        ASSERT_REFUSED(m, "200 GB (/data 200 GB) must move to the volume /dev/sdb, which has room for only 95 GB: remove what you do not need, or attach a larger one");
         set_content(&m->disks[1], "xfs", NULL);
         ASSERT_PLANNED(m);              /* it has a file system, so no data moves to it */
 }

@@ -221,7 +221,7 @@ def too_much_to_move(node):
     storage.plug([])
     node.configure('RAID0', 1, 'ext4')
     fill(CONTAINERD + '/large', 60)
-    yield 'EMOVE', ['must move to the instance stores', f'{CONTAINERD} 63', 'room for 47.8 MB'], False
+    yield 'EMOVE', ['must move to the instance stores', f'{CONTAINERD} 63', 'room for only 47.8 MB'], False
     os.unlink(CONTAINERD + '/large')
     t.remove()
 
