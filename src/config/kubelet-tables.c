@@ -189,7 +189,7 @@ const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Te
         case 'z':
                 return json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 &&
                                        n % 1000 == 0
-                               ? NULL : "must be a whole quantity in quotes, such as 50Mi";
+                               ? NULL : "must be a quantity without a fraction, in quotes, such as \"50Mi\"";
         case 'l':
                 if (!json_is_array(value))
                         return "must be a list of strings";

@@ -312,7 +312,7 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
         if (!any)
                 (void)part_warn(s, false, first, "no-parts",
                                 "the boundary that this multipart message declares never appears, so it has "
-                                "no parts; a part begins with a line of -- and the boundary");
+                                "no parts; each part begins with a line: -- followed by the boundary");
 }
 
 static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned depth, unsigned line) {

@@ -126,7 +126,7 @@ static void check_efa_driver(const Root *root, const char *release, Lacks *l) {
         if (root_read_line(root, "/sys/module/efa/version", &version) < 0) {
                 if (!version_at_least(release, 5, 16))
                         add_lack(l, true, "install the AWS EFA driver",
-                                 "the EFA driver of this kernel has no dma-buf (5.16 has it)", "");
+                                 "the EFA driver of this kernel does not support dma-buf (5.16 does)", "");
         } else if (!version_at_least(version, 0, 0))
                 add_lack(l, false, "install the AWS EFA driver, 1.16.0 or newer",
                          "nodestrap cannot read the version of the EFA driver: ", version);
@@ -157,13 +157,13 @@ static void find_lacks(const Root *root, bool open, bool tray, Lacks *l) {
         (void)!root_read_line(root, "/proc/sys/kernel/osrelease", &release);
         if (!open)
                 add_lack(l, true, "use the open NVIDIA kernel modules",
-                         "the proprietary NVIDIA kernel module has no dma-buf", "");
+                         "the proprietary NVIDIA kernel module does not support dma-buf", "");
         if (version_at_least(release, 5, 12))
                 check_efa_driver(root, release, l);
         else
                 add_lack(l, true, tray ? "use a newer kernel"
                                        : "use a newer kernel, or install efa_nv_peermem and load it",
-                         "this kernel has no dma-buf for RDMA (5.12 has it)", "");
+                         "this kernel does not support dma-buf for RDMA (5.12 does)", "");
         if (tray)
                 check_option(root, l);
 }

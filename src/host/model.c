@@ -89,10 +89,9 @@ static void add_disk(Host *h, DiskKind kind, const char *model, const char *seri
 
 static void add_disks(Host *h, const InstanceType *t, unsigned otherwise) {
         int stores = t ? t->disks : (int)otherwise;
-        if (stores < 0) {               /* unknown count: assume one */
+        if (stores < 0 || (!t && stores == 0))  /* unknown count: assume one, or none for an unknown type */
                 assume(h, "disks");
-                stores = 1;
-        }
+        stores = stores < 0 ? 1 : stores;
         h->disks = xcalloc((size_t)stores + 1, sizeof *h->disks);
         add_disk(h, DISK_EBS, "Amazon Elastic Block Store", "vol", 0);
         for (int i = 0; i < stores; i++)

@@ -71,7 +71,7 @@ static Cause explain_route(const KubeMoment *m, const char *error, Text *t) {
         else if (r->curl == CURLE_OPERATION_TIMEDOUT)
                 text_add(t,
                          "%s did not accept a connection within %.1f s: the security group of the cluster "
-                         "must let this node in on that port. The subnet needs a route there (a NAT gateway, "
+                         "must let this node in. The subnet needs a route there (a NAT gateway, "
                          "or the private endpoint of the cluster)%s",
                          server, (double)r->usec / USEC_PER_SEC,
                          r->proxy_set ? "; HTTPS_PROXY is set: is that proxy right, or does NO_PROXY lack "

@@ -41,7 +41,7 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         if (host->ptrace_scope > 0 && plan_uses_efa(config, host))
                 diag_warn(&plan->warnings, "ptrace-scope",
                           "kernel.yama.ptrace_scope is %d, so libfabric cannot use shared memory between the "
-                          "processes of a node; to allow it, set it to 0 in spec.instance.sysctl",
+                          "processes of a node; set it to 0 in spec.instance.sysctl",
                           host->ptrace_scope);
         unsigned count = MAX(o->expected_efa, (unsigned)(o->efa == EFA_REQUIRE));
         Promise promise = { CAUSE_EFA,

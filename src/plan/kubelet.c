@@ -370,7 +370,7 @@ static void check_endpoint(Plan *plan, const Config *config, const Host *host, c
         if (path && *theirs && !streq(real, socket))
                 diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path,
                              "is not %s, where containerd listens; kubelet does not start unless another "
-                             "program serves CRI there", socket);
+                             "program serves CRI at this endpoint", socket);
 }
 
 /* Checks all written settings together. */

@@ -54,7 +54,7 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
                 add_count(t, host_efa(host), "EFA device");
         if (efa && !known)
                 text_add(t, " (assumed)");
-        if (strv_contains(host->assumed, "disks"))
+        if (host_instance_stores(host) > 0 && strv_contains(host->assumed, "disks"))
                 text_add(t, ", instance stores (number not known)");
         else
                 add_count(t, host_instance_stores(host), "instance store");

@@ -379,7 +379,8 @@ static void check_room(Stores *s, const Device *d, const BindStep *binds, size_t
         else
                 stores_refuse(s, CAUSE_MOVE,
                               "%s (%s) must move to the instance stores, which have room for only %s. Remove "
-                              "what you do not need, or list in disabledMounts what must stay", need, each, have);
+                              "what you do not need, or list in disabledMounts what must stay",
+                              need, each, have);
 }
 
 static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *binds, size_t n,

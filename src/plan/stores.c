@@ -57,7 +57,7 @@ static int compare_disks(const void *a, const void *b) {
 /* Else the run phase will know; in a model one disk may stand for several. */
 static bool number_is_known(const Stores *s) {
         return s->seen->looked || s->expected > 0 ||
-               (s->seen->not_looked && !strv_contains(s->host->assumed, "disks"));
+               (s->seen->not_looked && (s->n == 0 || !strv_contains(s->host->assumed, "disks")));
 }
 
 void stores_find(Stores *s) {

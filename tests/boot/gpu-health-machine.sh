@@ -106,12 +106,12 @@ fails 33 EHEALTH '0000:50:00.0.*1: DOWN' "require: a port that is down"
 # ---- the way from EFA to the GPUs ----
 power_on p5-48xlarge efa-p2p=; echo 'options nvidia NVreg_EnableGpuFirmware=0' >/etc/modprobe.d/nvidia-disable-gsp.conf
 try "the proprietary driver: the node comes up" node_starts
-try "status says that the proprietary module has no dma-buf" shown "^GPUDirect: no, the proprietary NVIDIA kernel module has no dma-buf"
+try "status says that the proprietary module does not support dma-buf" shown "^GPUDirect: no, the proprietary NVIDIA kernel module does not support dma-buf"
 try "the metrics say that GPUDirect does not work" metric 'gpudirect 0$'
 found peer-memory ''
 power_on p5-48xlarge efa-p2p=; echo 'options nvidia NVreg_EnableGpuFirmware=0' >/etc/modprobe.d/nvidia-disable-gsp.conf
 spec '{accelerator: {nvidia: {health: off, gpuDirect: on}}}'
-fails 33 EHEALTH 'EFA cannot reach GPU memory, .*but spec.accelerator.nvidia.gpuDirect requires direct access: the proprietary NVIDIA kernel module has no dma-buf' "the proprietary driver, with gpuDirect on"
+fails 33 EHEALTH 'EFA cannot reach GPU memory, .*but spec.accelerator.nvidia.gpuDirect requires direct access: the proprietary NVIDIA kernel module does not support dma-buf' "the proprietary driver, with gpuDirect on"
 
 # ---- a tray ----
 early() { echo 'options nvidia NVreg_GrdmaPciTopoCheckOverride=0' >/etc/modprobe.d/zzz-image.conf; }

@@ -145,8 +145,8 @@ guest() {
         for _ in 1 2 3 4 5 6; do systemctl start limited; done 2>/dev/null
         try "earlier failures do not count against the start limit" 50 'limited.service did not stay up: .*status 1' <<<"start-unit limited.service inputs=1 deadline=60s"
 
-        late never "start-unit fails at its deadline if the unit never reports ready" 51 '^failed .*not done after 25 s; the start job of never-late.service was running, and the unit was activating \(start\); see journalctl -u never-late.service$'
-        late waits "the error for a start job that waits names the unit that it waits for" 51 'the start job of waits-late.service was waiting for never-first.service'
+        late never "start-unit fails at its deadline if the unit never reports ready" 51 '^failed .*not done after 25 s; the start job for never-late.service was running, and the unit was activating \(start\); see journalctl -u never-late.service$'
+        late waits "the error for a start job that waits names the unit that it waits for" 51 'the start job for waits-late.service was waiting for never-first.service'
         holds "nodestrap cancels a start job that has not run by the deadline" bash -c 'for i in {1..600}; do systemctl list-jobs | grep -q waits-late.service || exit 0; sleep 0.1; done; systemctl list-jobs; exit 1'
         systemctl stop never-late never-first
 
@@ -234,7 +234,7 @@ guest() {
         holds "a failed unit waits for its automatic restart" test "$(systemctl show -P SubState returns)" = auto-restart
         try "stop-unit of a unit that waits for its automatic restart is done" 0 '^done stop-unit:returns.service' <<<"stop-unit returns.service state=make deadline=60s"
         holds "systemd does not restart the unit after stop-unit" grep -qE '^(failed|inactive)$' < <(systemctl show -P ActiveState returns)
-        late stuck "stop-unit fails at its deadline if the unit does not stop" 51 '^failed stop-unit:stuck.service: not done after 25 s; the stop job of stuck.service was running, and the unit was deactivating \(stop\)'
+        late stuck "stop-unit fails at its deadline if the unit does not stop" 51 '^failed stop-unit:stuck.service: not done after 25 s; the stop job for stuck.service was running, and the unit was deactivating \(stop\)'
         echo >/run/stopping
         try "a plan with stop-unit and start-unit starts a stopped unit" 0 '^unchanged stop-unit:stops.service' '^done start-unit:stops.service' < <(printf '%s\n' \
                 "stop-unit stops.service state=make deadline=60s" "$q after=stop-unit:stops.service")
@@ -315,8 +315,8 @@ guest() {
         holds "await-unit does not start a unit" test "$(systemctl show -P ActiveState waits)" = inactive
         try "await-unit of a unit whose condition was not met is unchanged" 0 '^unchanged await-unit:cond.service' <<<"$(systemctl start cond; await cond)"
         try "await-unit of a running unit is unchanged" 0 '^unchanged await-unit:good.service' <<<"$(systemctl start good; await good)"
-        late await "await-unit of a unit that is still starting fails at its deadline" 33 "^failed await-unit:$K.service: not done after 25 s; the job of $K.service was running, and the unit was activating \(start\)"
-        late lenient "await-unit with lenient=yes warns at its deadline" 0 "^unchanged await-unit:$K.service" "^warning unit-failed: not done after 25 s; the job of $K.service was running"
+        late await "await-unit of a unit that is still starting fails at its deadline" 33 "^failed await-unit:$K.service: not done after 25 s; the job for $K.service was running, and the unit was activating \(start\)"
+        late lenient "await-unit with lenient=yes warns at its deadline" 0 "^unchanged await-unit:$K.service" "^warning unit-failed: not done after 25 s; the job for $K.service was running"
         holds "await-unit with lenient=yes leaves the start job alone" bash -c "systemctl list-jobs | grep -q $K"
         { await $K; echo "start-unit good2.service inputs=1 deadline=60s after=await-unit:$K.service"; } >/run/plan
         systemctl stop good2; $TOOL </run/plan >/run/out 2>&1 & p=$!

@@ -973,7 +973,7 @@ TEST(settings_that_kubelet_refuses) {
                 { "topologyManagerPolicy: best", "topologyManagerPolicy: is not one of none, best-effort, restricted, single-numa-node" },
                 { "memoryThrottlingFactor: '0.9'", "memoryThrottlingFactor: must be a number" },
                 { "providerID: 5", "providerID: must be a string" },
-                { "containerLogMaxSize: 50MB", "containerLogMaxSize: must be a whole quantity in quotes, such as 50Mi" }, { "containerLogMaxSize: 50", "containerLogMaxSize: must be a whole quantity" },
+                { "containerLogMaxSize: 50MB", "containerLogMaxSize: must be a quantity without a fraction, in quotes, such as \"50Mi\"" }, { "containerLogMaxSize: 50", "containerLogMaxSize: must be a quantity without a fraction" },
                 { "containerLogMaxFiles: 1", "containerLogMaxFiles: must be from 2 to 2147483647" },
                 { "maxParallelImagePulls: 0", "maxParallelImagePulls: must be from 1 to" },
                 { "cpuCFSQuotaPeriod: 1m0.5s", "cpuCFSQuotaPeriod: must be at least 1ms and at most 1s" }, { "cpuCFSQuotaPeriod: '0'", "cpuCFSQuotaPeriod: must be at least 1ms" },

@@ -249,7 +249,7 @@ TEST(missing_gpudirect_is_a_finding_on_gpus_with_hbm) {
         node(&m, OPEN, "5.10.240-238.959.amzn2.x86_64\n", "10DE:20B0");
         put(&m.box, "/sys/module/nvidia_peermem/initstate", "live\n");
         _free_ char *is = health_gpudirect(m.box.root, true, false, false, &m.findings);
-        ASSERT_CONTAINS(is, "no, this kernel has no dma-buf for RDMA (5.12 has it)");
+        ASSERT_CONTAINS(is, "no, this kernel does not support dma-buf for RDMA (5.12 does)");
         ASSERT_CONTAINS(is, "install efa_nv_peermem");
         ASSERT_CONTAINS(is, "nvidia_peermem is loaded, but does not serve EFA");
         ASSERT_CONTAINS(says(&m, 0), "EFA cannot reach GPU memory");
@@ -273,16 +273,16 @@ TEST(missing_gpudirect_is_not_a_finding_on_other_gpus) {
         MACHINE(m);                     /* an A10G, whose AMI takes the proprietary module */
         node(&m, CLOSED, "6.1.140-154.222.amzn2023.x86_64\n", "10DE:2237");
         _free_ char *is = health_gpudirect(m.box.root, true, false, false, &m.findings);
-        ASSERT_CONTAINS(is, "no, the proprietary NVIDIA kernel module has no dma-buf");
+        ASSERT_CONTAINS(is, "no, the proprietary NVIDIA kernel module does not support dma-buf");
         ASSERT_STREQ(found(&m), "");
 }
 
 /* Each part has its own table: 'y' it is there, 'n' it is missing, '?' unknown. */
 typedef struct Part { const char *is; char here, efa; const char *says; } Part;
 static const Part kernels[] = {         /* efa: that of the kernel; with base pages of 4 and of 64 KiB */
-        { "4.14.355-277.643.amzn2.x86_64\n",   'n', 'n', "this kernel has no dma-buf" },
-        { "5.10.240-238.959.amzn2.x86_64\n",   'n', 'n', "this kernel has no dma-buf" },
-        { "5.11.22\n",                         'n', 'n', "this kernel has no dma-buf" },
+        { "4.14.355-277.643.amzn2.x86_64\n",   'n', 'n', "this kernel does not support dma-buf" },
+        { "5.10.240-238.959.amzn2.x86_64\n",   'n', 'n', "this kernel does not support dma-buf" },
+        { "5.11.22\n",                         'n', 'n', "this kernel does not support dma-buf" },
         { "5.12.0\n",                          'y', 'n', NULL },
         { "5.15.0-1084-aws\n",                 'y', 'n', NULL },
         { "5.16.0\n",                          'y', 'y', NULL },
@@ -295,10 +295,10 @@ static const Part kernels[] = {         /* efa: that of the kernel; with base pa
 static const Part flavours[] = {
         { OPEN,                                                                                  'y', 0, NULL },
         { "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  580.126.20  Release Build", 'y', 0, NULL },
-        { CLOSED,                                                                                'n', 0, "the proprietary NVIDIA kernel module has no dma-buf" },
+        { CLOSED,                                                                                'n', 0, "the proprietary NVIDIA kernel module does not support dma-buf" },
 };
 static const Part efa_drivers[] = {
-        { NULL,         0,   0, "the EFA driver of this kernel has no dma-buf" },        /* that of the kernel */
+        { NULL,         0,   0, "the EFA driver of this kernel does not support dma-buf" },        /* that of the kernel */
         { "1.14.2g\n",  'n', 0, "EFA driver without dma-buf (1.16.0 has it): 1.14.2g" },
         { "1.15\n",     'n', 0, "EFA driver without dma-buf (1.16.0 has it): 1.15" },
         { "1.16.0g\n",  'y', 0, NULL },

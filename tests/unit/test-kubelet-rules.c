@@ -128,7 +128,7 @@ TEST(rules_judge_settings_by_version) {
                 BAD("1.33.4", "{'registerWithTaints':[{'key':'A.com/b'}]}", "registerWithTaints", "[0]"),
                 /* values that a table row judges, below a key */
                 BAD("1.33.4", "{'maxPods':'30'}", "maxPods", "without quotes"), BAD("1.33.4", "{'userNamespaces':{'idsPerPod':5}}", "userNamespaces.idsPerPod", "must be from 65536"),
-                BAD("1.33.4", "{'containerLogMaxSize':'0.5'}", "containerLogMaxSize", "whole quantity"),
+                BAD("1.33.4", "{'containerLogMaxSize':'0.5'}", "containerLogMaxSize", "quantity without a fraction"),
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 check(&cases[i]);

@@ -249,7 +249,7 @@ static bool job_is_withdrawn(ActionType type, const char *active) {
                 r.plan->actions[0].deadline_usec = limit;
                 ASSERT_TRUE(apply(&r, ANSWERS, active) < 0);
         }
-        ASSERT_CONTAINS(r.results.items[0].text, "job of a.service was ");
+        ASSERT_CONTAINS(r.results.items[0].text, "job for a.service was ");
         return strstr(r.told, "Cancel " JOB);
 }
 

@@ -371,9 +371,9 @@ char *unit_waiting(Task *t) {
                                                       : streq(method, "StopUnit")    ? "stop "
                                                                                      : "";
         if (others)
-                return xasprintf("the %sjob of %s was waiting for %s; systemctl list-jobs shows more", type,
+                return xasprintf("the %sjob for %s was waiting for %s; systemctl list-jobs shows more", type,
                                  u->name, others);
-        return xasprintf("the %sjob of %s was running, and the unit was %s (%s); see journalctl -u "
+        return xasprintf("the %sjob for %s was running, and the unit was %s (%s); see journalctl -u "
                          "%s",
                          type, u->name, u->state.active, u->state.sub, u->name);
 }
