@@ -49,8 +49,8 @@ static int look_before(Proof *p) {
                 counters_read(&gpus.items[i], p->w->action->device.nvlinks, &p->before[p->n_before++]);
                 if (nvml_mig_mode(gpus.items[i].device, &current, &pending) == NVML_OK && current)
                         finding_add(&p->found, "prove-mig", gpus.items[i].address, false,
-                                    "it is in MIG mode, so no GPU was tested; set "
-                                    "spec.accelerator.nvidia.mig: off, or remove prove");
+                                    "it is in MIG mode, so no GPU was tested; keep the image from turning "
+                                    "MIG mode on, or remove prove");
         }
         nvml_close(&gpus);
         return p->found.n > 0 ? 0 : 1;

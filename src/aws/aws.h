@@ -132,7 +132,7 @@ _must_check_ _nonnull_ int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Di
 _must_check_ _nonnull_ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret,
                                                 Diag *diag);
 /* DescribeInstanceTypes → the interfaces of the default network card, and IPv4 addresses of each. Four
- * attempts within 20 s, or AWS_MAX_ATTEMPTS. */
+ * attempts within 20 s, or fewer by AWS_MAX_ATTEMPTS. */
 _must_check_ _nonnull_ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis,
                                           unsigned *ret_addresses, Diag *diag);
 /* DescribeNetworkInterfaces → the tag node.k8s.amazonaws.com/no_manage=true, by which the CNI ignores an

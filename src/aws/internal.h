@@ -96,8 +96,8 @@ _malloc_ _nonnull_ char *query_endpoint_advice(const QueryService *service, cons
 /* AWS_USE_FIPS_ENDPOINT is set, but the region is not known to have that endpoint. */
 _nonnull_ bool query_lacks_fips(const QueryService *service, const char *region);
 
-/* AWS_MAX_ATTEMPTS replaces attempts; where elastic, total_usec grows to the longest pause for each. brief:
- * ends when the next pause would be longer than the time left. */
+/* AWS_MAX_ATTEMPTS lowers attempts; where elastic, it replaces them, and total_usec grows to the longest
+ * pause for each. brief: ends when the next pause would be longer than the time left. */
 typedef struct RetryPolicy {
         unsigned attempts;
         bool elastic, brief;

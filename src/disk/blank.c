@@ -20,7 +20,7 @@
 #define PARTS_SMALL 64U
 #define MARKS       16U /* mkfs overwrites few of them */
 
-/* While this is on the disk, power may fail at any moment. */
+/* While this is on the disk, power may fail at any moment. A later version must know it: never change it. */
 static const char mark[] =
         "nodestrap has begun to set up this disk, and its present contents are not needed.\n";
 

@@ -162,8 +162,8 @@ static void search_cdi(const Image *image, Checks *checks) {
                             *text = image_text(image->root, IMAGE_TEXT_MAX, "%s", path);
                 if (text && strstr(text, "nvidia.com/"))
                         TELL(checks, CHECK_WARNING, "leftover-cdi", "CDI specification", path, NULL,
-                             "it describes the GPUs of another machine; init writes those of this one to "
-                             "/var/run/cdi: remove it");
+                             "it describes the GPUs of the build machine: remove this file; init writes "
+                             "one for each machine to /var/run/cdi");
         }
 }
 

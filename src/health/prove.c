@@ -262,7 +262,7 @@ static void judge_links(Judge *j) {
                             !(j->gpus[k].slow_links > 1 && j->gpus[k].slow_links >= j->n / 2))
                                 finding_add(j->f, "slow-link", j->input->gpus[i], false,
                                             "GPU %zu \xe2\x86\x94 GPU %zu copy at %.4g GB/s (the median of "
-                                            "all links is %.4g GB/s); nvidia-smi nvlink -s lists both. "
+                                            "all links is %.4g GB/s); nvidia-smi nvlink -s lists links. "
                                             "If the link stays slow, " REPLACE,
                                             i, k, rate / 1e9, middle / 1e9);
                 }

@@ -179,7 +179,7 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
                           "nvidia-gridd.service): CUDA fails after a day; install nvidia-gridd");
         if (s->want->prove != PROVE_OFF && s->n_layouts > 0)
                 diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".prove",
-                             "has no effect with MIG: the test needs whole GPUs");
+                             "has no effect with mig, not even with mig: off: the test needs whole GPUs");
         plan_options(s);
         if (s->runs_imex)
                 plan_imex_files(s->plan, s->want, s->host);

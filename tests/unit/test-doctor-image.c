@@ -1093,7 +1093,7 @@ TEST(image_with_leftovers) {
         assert_check(&b, CHECK_WARNING, "leftover-array", "mdadm.conf", "ARRAY");
         assert_check(&b, CHECK_FAILED, "leftover-mount", "/etc/fstab", "90 s");
         assert_check(&b, CHECK_WARNING, "leftover-mount", "/etc/systemd/system/data.mount", "remove the entry");
-        assert_check(&b, CHECK_WARNING, "leftover-cdi", NULL, "remove it");
+        assert_check(&b, CHECK_WARNING, "leftover-cdi", NULL, "remove this file");
         assert_check(&b, CHECK_WARNING, "leftover-node", NULL, "remove these files");
         assert_check(&b, CHECK_WARNING, "leftover-kubelet", NULL, "remove them");
         assert_check(&b, CHECK_WARNING, "leftover-driver", NULL, "does not choose again");
@@ -1121,7 +1121,7 @@ TEST(image_with_leftovers) {
         b.image.drivers = NULL;
         b.image.n_drivers = 0;
         assert_check(&b, CHECK_WARNING, "driver-container", NULL, "driver.enabled=false");
-        assert_check(&b, CHECK_WARNING, "leftover-cdi", NULL, "remove it");
+        assert_check(&b, CHECK_WARNING, "leftover-cdi", NULL, "remove this file");
 }
 
 TEST_MAIN
