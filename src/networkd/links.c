@@ -79,6 +79,7 @@ int links_parse(const char *json, size_t size, Links *ret) {
                         continue;
                 links.items[links.n++] = (Link){
                         .name = xstrdup(json_get_text(item, "Name")),
+                        .index = (unsigned)json_integer_value(json_object_get(item, "Index")),
                         .setup = xstrdup(json_get_text(item, "AdministrativeState")),
                         .operational = xstrdup(json_get_text(item, "OperationalState")),
                         .stuck = list_is_stuck(json_object_get(item, "Addresses")) ||
@@ -91,8 +92,9 @@ int links_parse(const char *json, size_t size, Links *ret) {
         return 0;
 }
 
-Link link_from_state(const char *name, const char *text) {
+Link link_from_state(const char *name, unsigned index, const char *text) {
         return (Link){ .name = xstrdup(name),
+                       .index = index,
                        .setup = assignment_in_environment(text, "ADMIN_STATE") ?: xstrdup(""),
                        .operational = assignment_in_environment(text, "OPER_STATE") ?: xstrdup(""),
                        .file = assignment_in_environment(text, "NETWORK_FILE") };

@@ -320,7 +320,7 @@ int networkd_reload(uint64_t deadline_usec, ReloadBegins begins, void *userdata,
 static void add_link_state(const Root *root, const char *name, unsigned index, Links *to) {
         _free_ char *path = xasprintf(STATES "/%u", index), *text = NULL;
         if (root_read(root, path, STATE_LIMIT, &text, NULL) >= 0)
-                *APPEND(to->items, to->n) = link_from_state(name, text);
+                *APPEND(to->items, to->n) = link_from_state(name, index, text);
 }
 
 bool networkd_has(const char *name) {

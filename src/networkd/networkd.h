@@ -6,6 +6,7 @@
 
 typedef struct Link {
         char *name;
+        unsigned index;                 /* of the kernel; an interface that comes again has a new one */
         char *setup;                    /* AdministrativeState: "configured", "unmanaged", "pending", … */
         char *operational;              /* "routable", "degraded", "no-carrier", … */
         bool stuck;                     /* it wants an address or a route that it is still removing */
@@ -17,7 +18,7 @@ void links_done(Links *l);
 /* Reads the answer of Manager.Describe and `networkctl list --json`; else -EBADMSG. */
 _must_check_ _nonnull_ int links_parse(const char *json, size_t size, Links *ret);
 /* One link, from its file in /run/systemd/netif/links. The caller owns the texts. */
-_must_check_ _nonnull_ Link link_from_state(const char *name, const char *text);
+_must_check_ _nonnull_ Link link_from_state(const char *name, unsigned index, const char *text);
 
 /* A process holds it while it has networkd reload its files. */
 #define NETWORKD_RELOAD_LOCK RUN_DIR "/networkd-reload.lock"

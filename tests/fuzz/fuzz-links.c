@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _free_ char *text = xmemdup(data, size);
         _cleanup_(links_done) Links links = {}, one = { .items = xcalloc(1, sizeof(Link)), .n = 1 };
-        one.items[0] = link_from_state("eth0", text);
+        one.items[0] = link_from_state("eth0", 2, text);
         if (!one.items[0].setup || !one.items[0].operational)
                 abort();
         if (links_parse((const char *)data, size, &links) < 0)

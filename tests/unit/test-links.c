@@ -20,12 +20,12 @@ static Links read_answer(const char *file) {
         return links;
 }
 
-/* "lo=unmanaged/routable v1=unmanaged/degraded " */
+/* "1:lo=unmanaged/routable 2:v1=unmanaged/degraded " */
 static char *said_by(const char *file) {
         _cleanup_(links_done) Links links = read_answer(file);
         Text t = {};
         for (size_t i = 0; i < links.n; i++)
-                text_add(&t, "%s=%s/%s ", links.items[i].name, links.items[i].setup, links.items[i].operational);
+                text_add(&t, "%u:%s=%s/%s ", links.items[i].index, links.items[i].name, links.items[i].setup, links.items[i].operational);
         return text_take(&t);
 }
 
@@ -33,8 +33,8 @@ TEST(answers_of_systemd_252_and_257_are_read) {
         static const char *const files[] = { "describe-252", "describe-257", "networkctl-252", "networkctl-257" };
         for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
                 _free_ char *said = said_by(files[i]);
-                ASSERT_STREQ(said, "lo=unmanaged/routable v1=unmanaged/degraded v0=configured/routable v2=unmanaged/off "
-                                   "eth1=configuring/no-carrier ");
+                ASSERT_STREQ(said, "1:lo=unmanaged/routable 2:v1=unmanaged/degraded 3:v0=configured/routable 4:v2=unmanaged/off "
+                                   "5:eth1=configuring/no-carrier ");
         }
 }
 
@@ -94,7 +94,7 @@ TEST(invalid_answers_are_refused) {
 
 TEST(the_network_file_of_a_link_is_read) {
         _free_ char *files = NULL;
-        Link with = link_from_state("v0", "ADMIN_STATE=configured\nNETWORK_FILE=/run/systemd/network/70-v0.network\n"), without = link_from_state("v1", "ADMIN_STATE=unmanaged\n");
+        Link with = link_from_state("v0", 2, "ADMIN_STATE=configured\nNETWORK_FILE=/run/systemd/network/70-v0.network\n"), without = link_from_state("v1", 3, "ADMIN_STATE=unmanaged\n");
         files = xasprintf("%s %s", with.file, without.file ?: "none");
         ASSERT_STREQ(files, "/run/systemd/network/70-v0.network none");
         Links both = { .items = xcalloc(2, sizeof(Link)), .n = 2 };
@@ -109,13 +109,13 @@ TEST(the_network_file_of_a_link_is_read) {
 
 TEST(links_without_a_name_are_ignored) {
         _free_ char *said = said_by("odd-members");
-        ASSERT_STREQ(said, "a=/ ");
+        ASSERT_STREQ(said, "0:a=/ ");
 }
 
 /* ---- a table of situations ---- */
 
 /* Words of a situation. interfaces: "eth0:0a:00 eth1:0a:01!", where ! is the mark of the udev rule. links:
- * "eth0=configured", or "eth0=configured,/a/b.network" with the file. decisions: "0a:01/eth1=networkd", or
+ * "eth0=configured", or "eth0=configured,/a/b.network" with the file. Both: "eth0#7" with an index. decisions: "0a:01/eth1=networkd", or
  * a bare name without the MAC. listed: what IMDS lists, "0a:01+" with an address and "0a:01-" without one.
  * The primary interface is 0a:00. */
 typedef struct Situation {
@@ -158,8 +158,9 @@ static void add_interface(Interfaces *to, char *word) {
         char *colon = strchr(word, ':');
         word[strcspn(word, "!")] = 0;
         *colon = 0;
+        unsigned index = (unsigned)atoi(cut(word, '#'));
         to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
-        to->items[to->n++] = (Interface){ .name = xstrdup(word), .mac = xstrdup(colon + 1), .ours = ours };
+        to->items[to->n++] = (Interface){ .name = xstrdup(word), .mac = xstrdup(colon + 1), .index = index, .ours = ours };
 }
 
 static void add_link(Links *to, char *word) {
@@ -167,8 +168,9 @@ static void add_link(Links *to, char *word) {
         _free_ char *file = comma ? xstrdup(comma + 1) : NULL;
         word[strcspn(word, ",")] = 0;
         const char *state = cut(word, '=');
+        unsigned index = (unsigned)atoi(cut(word, '#'));
         to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
-        to->items[to->n++] = (Link){ .name = xstrdup(word), .setup = xstrdup(state), .operational = xstrdup("routable"),
+        to->items[to->n++] = (Link){ .name = xstrdup(word), .index = index, .setup = xstrdup(state), .operational = xstrdup("routable"),
                                         .file = TAKE_PTR(file) };
 }
 
@@ -218,6 +220,13 @@ static const Situation situations[] = {
           .interfaces = "eth0:0a:00 lo:00:00",
           .links = "lo=unmanaged",
           .unready = { "eth0 (0a:00), the primary interface, is not known to systemd-networkd" } },
+        { .name = "networkd has not seen yet that the primary interface came again",
+          .interfaces = "eth0#7:0a:00",
+          .links = "eth0#2=configured",
+          .unready = { "eth0 (0a:00), the primary interface, is not known to systemd-networkd" } },
+        { .name = "networkd has configured the primary interface that came again",
+          .interfaces = "eth0#7:0a:00",
+          .links = "eth0#2=linger eth0#7=configured" },
         { .name = "the kernel has not seen the primary interface yet",
           .interfaces = "lo:00:00",
           .links = "lo=unmanaged",

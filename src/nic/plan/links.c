@@ -10,8 +10,9 @@
 
 typedef enum Want { WANT_UNMANAGED, WANT_PRIMARY, WANT_DECIDED, WANT_DECISION } Want;
 
-static const Link *link_find(const Links *links, const char *name) {
-        return FIND(l, links->items, links->n, streq(l->name, name));
+/* For a moment, networkd still lists an interface that went, while another has its name and MAC. */
+static const Link *link_of(const Links *links, const Interface *i) {
+        return FIND(l, links->items, links->n, streq(l->name, i->name) && l->index == i->index);
 }
 
 typedef enum Origin { ORIGIN_OURS, ORIGIN_DEFAULT, ORIGIN_FOREIGN } Origin;
@@ -110,8 +111,7 @@ static char *foreign_sentence(const Link *link) {
                          link->name, link->file, link->name, link->name);
 }
 
-static void judge_link(const LinkFacts *f, const char *name, const char *mac, Want want, char ***sentences) {
-        const Link *link = link_find(f->links, name);
+static void judge_link(const Link *link, const char *name, const char *mac, Want want, char ***sentences) {
         if (!link_is_ready(link, want))
                 strv_push(sentences, link_sentence(link, name, mac, want));
 }
@@ -144,13 +144,13 @@ char **links_find_unready(const LinkFacts *f) {
         char **sentences = NULL;
         for (size_t i = 0; i < f->interfaces->n; i++) {
                 const Interface *one = &f->interfaces->items[i];
-                judge_link(f, one->name, one->mac, interface_want(f, one), &sentences);
+                judge_link(link_of(f->links, one), one->name, one->mac, interface_want(f, one), &sentences);
         }
         judge_missing(f, &sentences);
         for (size_t i = 0; i < f->links->n; i++) {
-                const char *name = f->links->items[i].name;
-                if (!interface_by_name(f->interfaces, name))
-                        judge_link(f, name, NULL, stray_want(f, name), &sentences);
+                const Link *link = &f->links->items[i];
+                if (!interface_by_name(f->interfaces, link->name))
+                        judge_link(link, link->name, NULL, stray_want(f, link->name), &sentences);
         }
         return sentences;
 }
@@ -159,7 +159,7 @@ char **links_find_foreign(const LinkFacts *f) {
         char **sentences = NULL;
         for (size_t i = 0; i < f->interfaces->n; i++) {
                 const Interface *one = &f->interfaces->items[i];
-                const Link *link = link_find(f->links, one->name);
+                const Link *link = link_of(f->links, one);
                 if (link && want_is_ours(interface_want(f, one)) && streq(link->setup, "configured") &&
                     link_origin(link) == ORIGIN_FOREIGN)
                         strv_push(&sentences, foreign_sentence(link));
