@@ -109,7 +109,7 @@ static void compact(const Root *root, const char *node) {
  * only once, as it waits for all writers. */
 static void make_room(Work *w, const Place *place, bool first, bool futile) {
         if (first) {
-                work_at(w, "writing changed files to disk to free their caches");
+                work_at(w, "writing changed files to disk, to free the page cache");
                 sync();
         }
         work_at(w, "compacting memory");

@@ -426,7 +426,7 @@ static void check_rules(Validator *v) {
         TEXT("spec.cluster.name", is_plain_text, CONTROL);
         TEXT("spec.cluster.apiServerEndpoint", is_plain_text, CONTROL);
         TEXT("spec.cluster.apiServerEndpoint", is_endpoint,
-             "must be https://, followed by a host, and optionally a port and a path");
+             "must be an https:// URL with a host; a port and a path may follow");
         TEXT("spec.cluster.certificateAuthority", is_base64,
              "must be padded base64 and not empty: take it from aws eks describe-cluster");
         TEXT("spec.cluster.certificateAuthority", authority_is_encoded_once,

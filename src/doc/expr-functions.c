@@ -171,7 +171,7 @@ static const char *concat_lists(const ExprCall *c, ExprValue *ret) {
 
 static const char *index_list(const ExprCall *c, ExprValue *ret) {
         bool inside = c->args[1].i >= 0 && (uint64_t)c->args[1].i < c->args[0].n;
-        return inside ? give(ret, c->args[0].items[c->args[1].i]) : "the index is outside the list";
+        return inside ? give(ret, c->args[0].items[c->args[1].i]) : "the index is out of range";
 }
 
 static const char *in_list(const ExprCall *c, ExprValue *ret) {

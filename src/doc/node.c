@@ -116,9 +116,10 @@ static int nodes_add(Builder *b, Mark at, size_t n, bool by_alias) {
         if (b->alias_nodes > 0)
                 return fail(b, at, -E2BIG, CAUSE_LIMIT,
                             "with its aliases expanded, this document exceeds the limit of %u YAML nodes "
-                            "here; use fewer aliases (*name)", max);
+                            "at this line; use fewer aliases (*name)", max);
         return fail(b, at, -E2BIG, CAUSE_LIMIT,
-                    "this document exceeds the limit of %u nodes (keys, values, lists and maps) here", max);
+                    "this document exceeds the limit of %u nodes (keys, values, lists and maps) at this "
+                    "line", max);
 }
 
 static int check_depth(Builder *b, Mark at, size_t height) {

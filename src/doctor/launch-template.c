@@ -164,7 +164,7 @@ static void check_word(Lint *l, const Node *value, const char *words) {
                                       : strv_contains(all, value->text)))
                 return;
         _free_ char *list = strv_join(all, ", ");
-        say(l, CAUSE_NONE, value, "EC2 does not take this value; write one of %s", list);
+        say(l, CAUSE_NONE, value, "EC2 does not accept this value; use one of %s", list);
         diag_suggest_name(&l->diag, "", nearest_name(value->text, (const char *const *)all));
 }
 

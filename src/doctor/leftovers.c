@@ -187,7 +187,7 @@ static void search_array(const Image *image, Checks *checks, const char *path) {
         if (has)                        /* awslabs/amazon-eks-ami#2755, #2869 */
                 TELL(checks, CHECK_WARNING, "leftover-array", "mdadm.conf", path, NULL,
                      "its ARRAY line is from another machine, so the array here cannot get its name. "
-                     "Remove the line, and rebuild an initramfs that has the file");
+                     "Remove the line; if the initramfs contains the file, rebuild it");
 }
 
 static void search_arrays(const Image *image, Checks *checks) {

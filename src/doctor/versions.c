@@ -222,7 +222,7 @@ static void compare_firmware(const Comparison *c, const Need *nvidia) {
         }
         Check *check = TELL(c->checks, CHECK_FAILED, "firmware", "NVIDIA firmware", NULL, nvidia,
                             "the NVIDIA driver is %s (%s), and needs firmware of the same version: "
-                            "%s/gsp_*.bin are missing; install all NVIDIA packages of the same version",
+                            "%s/gsp_*.bin are missing; install the same version of all NVIDIA packages",
                             d->version, d->where ?: "as given", first);
         check_settle(check, CAUSE_DRIVER, TAKE_PTR(types));
 }

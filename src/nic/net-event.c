@@ -387,9 +387,8 @@ static int give_up(NetEvent *e) {
                 return net_event_error(e, -ETIMEDOUT, "%s (%s, %g s)", failure, mac, seconds);
         return net_event_error(
                 e, -ETIMEDOUT,
-                "%s, after %g s of requests about %s; nothing was configured or decided, and the next try "
-                "starts over",
-                e->why ?: "the metadata service does not know it", seconds, mac);
+                "%s (%s, %g s); nothing was configured or decided, and the next try starts over",
+                e->why ?: "the metadata service does not know it", mac, seconds);
 }
 
 static uint64_t span_usec(const Root *root) {

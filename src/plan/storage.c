@@ -136,10 +136,12 @@ static const char *device_target(const Device *d) {
 }
 
 static void add_array(Plan *plan, const Stores *s, const Device *d, int level, const ArrayFound *f) {
+        bool counted = s->expected > 0 || !strv_contains(s->host->assumed, "disks");
         _free_ char *why = f->state == STEP_UNKNOWN
                                    ? why_unknown(s, "join all instance stores into one device")
                                    : xstrdup(f->why),
-                    *disks = xasprintf("%zu disk%s", s->count, s->count == 1 ? "" : "s");
+                    *disks = counted ? xasprintf("%zu disk%s", s->count, s->count == 1 ? "" : "s")
+                                     : xstrdup("all disks");
         Action *a = add_step(plan, ACTION_CREATE_RAID, d, RAID_DEVICE, why);
         a->with = xasprintf("raid%d %s", level, disks);
         a->storage.state = f->state;

@@ -145,8 +145,8 @@ static void warn_not_yaml(Diag *found, Diag *diag) {
                 Diagnostic *item = &found->items[i];
                 if (item->warning)
                         continue;
-                RENEW(item->text, xasprintf("nothing here says that it is a NodeConfig, so it is not read: "
-                                            "%s", item->text));
+                RENEW(item->text, xasprintf("ignored: nothing in it says that it is a NodeConfig, and it is "
+                                            "not valid YAML: %s", item->text));
                 item->warning = true;
                 item->cause = CAUSE_NONE;
                 item->code = xstrdup("not-yaml");

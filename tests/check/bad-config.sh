@@ -53,7 +53,7 @@ aliases() {
         for i in 1 2 3 4 5; do echo "    a$i: &a$i [$(printf "*a$((i - 1)), %.0s" {1..9})],"; done
         echo '  }}'
 }
-bad 'an alias bomb' 11 ELIMIT decode 'exceeds the limit of 10000 YAML nodes here; use fewer aliases (*name)' < <(aliases)
+bad 'an alias bomb' 11 ELIMIT decode 'exceeds the limit of 10000 YAML nodes at this line; use fewer aliases (*name)' < <(aliases)
 bad 'deep nesting' 11 ELIMIT decode 'user-data, line 14: maps and lists are nested deeper here than the depth limit of 100 allows' < <({ good; printf '  kubelet: {config: {a: '; printf '[%.0s' {1..120}; printf ']%.0s' {1..120}; echo '}}'; })
 bad 'another apiVersion' 11 EINVALID validate \
                 'user-data, part 2, line 12: apiVersion: is "node.eks.aws/v1beta1"; it must be node.eks.aws/v1alpha1' < <(good | sed 's/v1alpha1/v1beta1/' | message)

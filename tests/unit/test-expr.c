@@ -198,9 +198,9 @@ TEST(strings_and_lists) {
                 { "''''''.size()", 0 },
         };
         check_all(cases, ARRAY_SIZE(cases));
-        check_refused("[1][1]", "column 4: the index is outside the list");
-        check_refused("[1][-1]", "column 4: the index is outside the list");
-        check_refused("[][0]", "column 3: the index is outside the list");
+        check_refused("[1][1]", "column 4: the index is out of range");
+        check_refused("[1][-1]", "column 4: the index is out of range");
+        check_refused("[][0]", "column 3: the index is out of range");
 }
 
 TEST(conversion) {

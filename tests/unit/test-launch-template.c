@@ -54,7 +54,7 @@ TEST(a_finding_has_the_position_of_its_key) {
                      "metadata service, so the boot ends with EIMDS; set it to enabled\n");
         ASSERT_FOUND("\nMetadataOptions: {HttpPutResponseHopLimit: 65, httpTokens: required, HttpTokenz: optional}",
                      ((Template){}), 0,
-                     "2:19 MetadataOptions.HttpPutResponseHopLimit: warning: EC2 does not take this value; write one of "
+                     "2:19 MetadataOptions.HttpPutResponseHopLimit: warning: EC2 does not accept this value; use one of "
                      "1-64\n"
                      "2:48 MetadataOptions.httpTokens: warning: is not a key that EC2 knows; did you mean HttpTokens?\n"
                      "2:70 MetadataOptions.HttpTokenz: warning: is not a key that EC2 knows; did you mean HttpTokens?\n");

@@ -659,7 +659,7 @@ TEST(too_few_disks_for_raid10_are_an_error_without_a_look_at_disks) {
         m->s.host.n_disks = 1;          /* a type whose number of disks the table does not know: one stands for them all */
         m->s.host.assumed = keep_list(m, LIST("disks"));
         ASSERT_PLANNED(m);
-        ASSERT_STREQ(planned(m, "create-raid:" RAID_DEVICE)->with, "raid10 4 disks");
+        ASSERT_STREQ(planned(m, "create-raid:" RAID_DEVICE)->with, "raid10 all disks");
         m->s.host.n_disks = 0;
         ASSERT_PLANNED(m);
         ASSERT_TRUE(!plan_find(m->s.plan, "create-raid:" RAID_DEVICE));
