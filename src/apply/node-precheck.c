@@ -50,8 +50,8 @@ static int decide(Work *w, const KubeAccess *a, const NodeLook *l) {
                 return work_fail(
                         w, -EEXIST, CAUSE_NOT_REGISTERED,
                         "Node %s of cluster %s exists without the taint " TAINT_KEY ", and a node cannot "
-                        "taint itself: %s. Run kubectl taint node %s " TAINT_KEY "=%s:NoSchedule or kubectl "
-                        "delete node %s, then nodestrap init, or reboot",
+                        "taint itself: %s. Run kubectl taint node %s " TAINT_KEY "=%s:NoSchedule, or kubectl "
+                        "delete node %s. Then run nodestrap init, or reboot",
                         a->node, a->cluster, what_kubelet_does(w), a->node, code, a->node);
         if (l->there) {
                 json_object_set_new(w->found, "taint", json_string(value));

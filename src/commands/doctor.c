@@ -391,8 +391,8 @@ int command_doctor(Run *run) {
         bool running = image_is_running(run->root);
         if (run->options.ask && !run->options.sources)
                 return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
-                                  "--ask gives the daemons files planned from a NodeConfig; name one: -c "
-                                  "FILE");
+                                  "--ask starts the daemons with the files of a plan: name a NodeConfig "
+                                  "with -c FILE");
         if (run->options.ask && (geteuid() != 0 || !root_is_host(run->root)))
                 return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
                                   "--ask starts the daemons of this machine: run it as root, without --root");

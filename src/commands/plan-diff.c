@@ -41,7 +41,7 @@ static int check(const char *path, const json_t *old, Diag *diag) {
                 return refuse(diag, path, "its formatVersion is %lld, but this version reads %d",
                               (long long)json_integer_value(version), PLAN_FORMAT);
         if (json_object_get(old, "findings"))
-                return refuse(diag, path, "it has the findings of a failed plan");
+                return refuse(diag, path, "it is the report of a failure, without a plan");
         if (!json_is_integer(version) || !*json_get_text(old, "planId") ||
             !json_is_array(json_object_get(old, "actions")) || !json_is_array(json_object_get(old, "files")))
                 return refuse(diag, path, "it is %s",

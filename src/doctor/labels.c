@@ -241,7 +241,8 @@ void labels_report(Labels *l, Checks *checks) {
                 return;
         if (l->seen == 0 && l->silent > 0)
                 TELL(checks, CHECK_UNKNOWN, "label", "SELinux", NULL, NULL,
-                     "labels are not readable on this file system: check the image itself, as root");
+                     "SELinux labels cannot be read on this file system: run doctor as root on the "
+                     "mounted image");
         if (l->missing > 0)
                 report(l, checks, l->missing, &l->without, true);
         if (l->other > 0)

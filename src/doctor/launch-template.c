@@ -217,10 +217,10 @@ static void check_card(Lint *l, const Interface *nic) {
                     nic->card, cards - 1);
         if (nic->efa && t->max_efa >= 0 && (int)l->efa > t->max_efa)
                 say(l, CAUSE_INVALID, nic->node,
-                    "is EFA device %u, and %s takes %d; remove it, or write InterfaceType interface", l->efa,
-                    t->name, t->max_efa);
+                    "is EFA device number %u, but %s takes at most %d; remove it, or set InterfaceType to "
+                    "interface", l->efa, t->name, t->max_efa);
         if (no_efa || no_ena)
-                say(l, CAUSE_INVALID, nic->node, "network card %u of %s takes no %s; write InterfaceType %s",
+                say(l, CAUSE_INVALID, nic->node, "network card %u of %s takes no %s; set InterfaceType to %s",
                     nic->card, t->name, no_efa ? "EFA" : "addresses", no_efa ? "interface" : "efa-only");
 }
 

@@ -85,9 +85,10 @@ static void search_bootstrappers(const Look *l) {
         }
         Check *c = TELL(l->checks, held ? CHECK_WARNING : CHECK_FAILED, "bootstrappers",
                         "nodeadm and nodestrap", list, NULL, "both are enabled; %s: systemctl disable %s",
-                        held ? "nodestrap drop-ins let only one of them set up the node, and an update "
-                               "may change which"
-                             : "nodestrap drop-ins are missing, so both set up the node in one boot",
+                        held ? "nodestrap drop-ins let only one of the two set up the node, and an "
+                               "update may change which one"
+                             : "nodestrap drop-ins are missing, so nodeadm and nodestrap both set up the "
+                               "node in one boot",
                         list);
         c->cause = held ? CAUSE_NONE : CAUSE_INIT;
 }

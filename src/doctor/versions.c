@@ -91,8 +91,8 @@ static void tell_part(const Comparison *c, const Need *need, const char *subject
         if (!version || !d) {
                 if (need)
                         TELL(c->checks, CHECK_UNKNOWN, "version", subject, version, need,
-                             "the files do not show if %s matches the driver: after a boot, compare its "
-                             "--version or nvidia-smi with /sys/module/nvidia/version",
+                             "files cannot tell whether %s matches the driver: after a boot, compare the "
+                             "output of its --version, or of nvidia-smi, with /sys/module/nvidia/version",
                              path);
                 return;
         }

@@ -147,9 +147,9 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
         _free_ char *there = sizes_text(host);
         if (host->modelled && host->page_size > 2 * MEBIBYTE)
                 diag_warn_at(&plan->warnings, "page-size", NULL, PATH ".pages",
-                             "names huge page sizes that only a kernel with 64 KiB base pages has: the "
-                             "image must have such a kernel, since Amazon Linux uses 4 KiB. The plan "
-                             "assumes one, with %s", there);
+                             "names huge page sizes of a kernel with 64 KiB base pages. Amazon Linux "
+                             "uses 4 KiB, so the image must have another kernel. The plan assumes one "
+                             "with %s", there);
         for (size_t i = 0; i < h->n_pages && r >= 0; i++)
                 reserve(plan, config, host, &pages[i],
                         pages[i].numa_node < 0 ? "pages across CPU NUMA nodes"

@@ -47,7 +47,7 @@ look 30
 ok 'kubelet may register if there is no Node' eval 'ends 0 && says "^ok" && says "\"exists\": false" && requests 1'
 has "{\"providerID\": \"$here_id\"}"; look 30
 ok 'kubelet stays down if its Node exists without the taint' eval 'ends 60 && requests 1 && says "^ENOTREGISTERED: Node $node of cluster training exists without the taint nodestrap/unhealthy, and a node cannot taint itself: kubelet stays down\. "'
-ok 'the message has the commands that repair a Node without the taint' eval 'says "kubectl taint node $node nodestrap/unhealthy=EFABRIC:NoSchedule or kubectl delete node $node, then nodestrap init"'
+ok 'the message has the commands that repair a Node without the taint' eval 'says "kubectl taint node $node nodestrap/unhealthy=EFABRIC:NoSchedule, or kubectl delete node $node. Then run nodestrap init"'
 touch "$d/run/nodestrap/kubelet-may-start"; look 30
 ok 'the message says that a kubelet of an earlier run keeps running' eval 'says "kubelet, started by an earlier run in this boot, keeps running"'
 rm "$d/run/nodestrap/kubelet-may-start"

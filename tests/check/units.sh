@@ -199,7 +199,7 @@ guest() {
         systemctl start --no-block behind        # waits for nothing yet: gives behind2 something to be ordered after
         systemctl stop behind; echo "start-unit behind.service inputs=1 deadline=60s" >/run/plan
         systemctl start inside; out=$(cat /run/out)
-        holds "a unit that is ordered after the unit of nodestrap fails at once" grep -q 'behind.service would never start: After= orders it after inside.service' /run/out
+        holds "a unit that is ordered after the unit of nodestrap fails at once" grep -q 'behind.service would never start: it is ordered after inside.service' /run/out
 
         echo "start-unit never.service inputs=1 deadline=60s" >/run/plan
         printf 'start-unit waits.service inputs=1 after=start-unit:never.service\n' >>/run/plan
@@ -339,13 +339,13 @@ guest() {
         holds "await-unit with timed-from= does not warn" bash -c "! grep 'warning.*$K' <<<\"\$1\"" _ "$out"
         systemctl stop gate longer $K
         await behind 60s >/run/plan; systemctl stop behind inside; systemctl start both.target
-        holds "await-unit of a unit that is ordered after the unit of nodestrap ends at once" grep -q 'behind.service would never start: After= orders it after inside.service' /run/out
+        holds "await-unit of a unit that is ordered after the unit of nodestrap ends at once" grep -q 'behind.service would never start: it is ordered after inside.service' /run/out
         echo "$(await behind 60s) optional=yes" >/run/plan; systemctl stop behind inside; systemctl start both.target
         unit behind-run After=nodestrap-run.service "ExecStart=/bin/sleep inf"; cp $U/inside.service $U/nodestrap-devices.service
         unit nodestrap-run Type=oneshot 'ExecStart=/bin/sh -c "echo >/run/loading; read x </run/go"'; systemctl daemon-reload
         cp /run/out /run/out-before; echo "start-unit behind-run.service deadline=60s" >/run/plan
         systemctl start --no-block nodestrap-run; read -r _ </run/loading; systemctl start nodestrap-devices; echo >/run/go
-        holds "in the devices phase, the error for a unit ordered after nodestrap-run names that unit" grep -q 'behind-run.service would never start: After= orders it after nodestrap-run.service' /run/out
+        holds "in the devices phase, the error for a unit ordered after nodestrap-run names that unit" grep -q 'behind-run.service would never start: it is ordered after nodestrap-run.service' /run/out
         cp /run/out-before /run/out
         holds "await-unit with optional=yes ignores a unit that is ordered after nodestrap" bash -c '! grep -E "warning|^failed" /run/out && grep "^unchanged await-unit:behind" /run/out'
 

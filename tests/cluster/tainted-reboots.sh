@@ -47,7 +47,7 @@ second() {
         try "the next boot fails again" no runs_over
         try "the verdict has the code of the failure" is "$(status verdict code exit)" "failed ESYSCTL 40"
         try "status says that the Node exists without the taint" grep -F "Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and a node cannot taint itself: kubelet stays down. " <<<"$(status text)"
-        try "the cluster gets an Event with the commands" hears NodestrapFailed "; and the node cannot join with a taint: Node $NODE .*: kubelet stays down. Run kubectl taint node $NODE nodestrap/unhealthy=ESYSCTL:NoSchedule or kubectl delete node $NODE, .*; kubelet was not started"
+        try "the cluster gets an Event with the commands" hears NodestrapFailed "; and the node cannot join with a taint: Node $NODE .*: kubelet stays down. Run kubectl taint node $NODE nodestrap/unhealthy=ESYSCTL:NoSchedule, or kubectl delete node $NODE\. .*; kubelet was not started"
         try "kubelet stays down" is "$(property kubelet ActiveState) $(property kubelet ExecMainStartTimestampMonotonic)" "inactive 0"
         try "systemctl start kubelet does not start it either" no sh -c 'systemctl start kubelet; systemctl is-active kubelet'
         try "its Node is not Ready" host kubectl wait --for=condition=Ready=Unknown --timeout=180s "node/$NODE"

@@ -113,14 +113,14 @@ TEST(efa_interfaces_must_fit_the_cards_of_the_type) {
                      "- {InterfaceType: efa, Groups: [a]}\n"
                      "- {InterfaceType: efa, Groups: [a], NetworkCardIndex: 1}\n"
                      "- {InterfaceType: efa, Groups: [a], NetworkCardIndex: 2}\n", t, -EINVAL,
-                     "3:3 NetworkInterfaces[0]: EINVALID: network card 0 of p6e-gb200.36xlarge takes no EFA; write "
-                     "InterfaceType interface\n"
-                     "4:3 NetworkInterfaces[1]: EINVALID: network card 1 of p6e-gb200.36xlarge takes no addresses; write "
-                     "InterfaceType efa-only\n");
+                     "3:3 NetworkInterfaces[0]: EINVALID: network card 0 of p6e-gb200.36xlarge takes no EFA; set "
+                     "InterfaceType to interface\n"
+                     "4:3 NetworkInterfaces[1]: EINVALID: network card 1 of p6e-gb200.36xlarge takes no addresses; set "
+                     "InterfaceType to efa-only\n");
         t.types = g5;
         ASSERT_FOUND("Placement: {GroupId: a}\nNetworkInterfaces: [{InterfaceType: efa, Groups: [a]}]\n", t, -EINVAL,
-                     "2:21 NetworkInterfaces[0]: EINVALID: is EFA device 1, and g5.xlarge takes 0; remove it, or write "
-                     "InterfaceType interface\n");
+                     "2:21 NetworkInterfaces[0]: EINVALID: is EFA device number 1, but g5.xlarge takes at most 0; remove it, or "
+                     "set InterfaceType to interface\n");
         t.types = NULL;
         ASSERT_FOUND("Placement: {GroupId: a}\nNetworkInterfaces: [{InterfaceType: efa, Groups: [a]}]\n", t, 0, "");
 }

@@ -450,9 +450,9 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
                 if (!u->foreign)
                         job_cancel(u->task->apply->bus->bus, u->job);
                 (void)task_fail(u->task, -EDEADLK, CAUSE_UNIT,
-                                "%s would never start: After= orders it after %s, which waits for it; "
-                                "remove that After=, or the Before= in %s",
-                                u->name, unit, unit);
+                                "%s would never start: it is ordered after %s, which waits for it; "
+                                "remove its After=%s, or the Before=%s in that unit",
+                                u->name, unit, unit, u->name);
                 return 0;
         }
         return 0;
