@@ -21,8 +21,8 @@ static const struct { int error; const char *advice; } advices[] = {
                    "again" },
         { EDQUOT,  "raise the quota, or free some space" },
         { EROFS,   "findmnt shows how it is mounted, dmesg whether errors caused that" },
-        { EACCES,  "run it as root" },
-        { EPERM,   "run it as root; lsattr shows if the file or its directory is immutable" },
+        { EACCES,  "run nodestrap as root" },
+        { EPERM,   "run nodestrap as root; lsattr shows whether the file or its directory is immutable" },
         { ENOTDIR, "a part of its path is not a directory" },
         { EISDIR,  "move the directory away" },
         { ELOOP,   "it is a symbolic link, and its target may have another owner; replace it with a "

@@ -244,8 +244,8 @@ static void files_fail(Apply *a, const Action *at, const char *doing, uint64_t b
                         failed = t;
                 else if (t != failed && t->state == TASK_TAKEN)
                         task_skip(t,
-                                  xasprintf("nodestrap stopped at %s; this file may or may not have its new "
-                                            "content",
+                                  xasprintf("this file may or may not have its new content: nodestrap "
+                                            "stopped at %s",
                                             failed->action->id),
                                   false);
         }

@@ -103,7 +103,7 @@ static int import(Work *w) {
                 strv_add(&argv, *option);
         strv_add(&argv, a->target);
         _free_ char *line = strv_join(argv, " "),
-                    *what = xasprintf("%s cannot be imported%s%s; " ADVICE ": try `%s`", a->target,
+                    *what = xasprintf("%s cannot be imported%s%s (try `%s`); " ADVICE, a->target,
                                       snapshotter ? " for the snapshotter " : "", snapshotter ?: "", line);
         _free_ char *output = NULL, *name = xasprintf("%s ", a->with);
         int r = work_ask(w, CAUSE_COMMAND, what, argv, &output);
@@ -114,8 +114,8 @@ static int import(Work *w) {
         r = ask_containerd(w, &found);
         if (r < 0 || found == FOUND_TAGGED)
                 return r;
-        _free_ char *lost = xasprintf("%s was imported, but lacks the image %s; " ADVICE ": write that "
-                                      "file again with `ctr --namespace k8s.io images export`",
+        _free_ char *lost = xasprintf("%s was imported, but lacks the image %s (write that file again with "
+                                      "`ctr --namespace k8s.io images export`); " ADVICE,
                                       a->target, a->with);
         return tag(w, lost);
 }

@@ -47,7 +47,8 @@ static int tell_unlicensed(Work *w, const char *text) {
                                  "install the GRID driver for EC2 with its licence daemon", text);
         bool runs = root_exists(w->root, "/run/" DAEMON) > 0;
         return work_miss(w, -EKEYEXPIRED, CAUSE_LICENSE, "no-license",
-                         "%s; " LATER ". " DAEMON " must get it%s: journalctl -u " DAEMON " shows why",
+                         "%s; " LATER ". " DAEMON " must get the licence%s; journalctl -u " DAEMON
+                         " shows why that failed",
                          text, runs ? "" : ", but does not run");
 }
 

@@ -76,11 +76,11 @@ static const Kind kinds[] = {
         { "umad", CAUSE_NVSWITCH, true,
           "fabric manager needs them to reach the NVLink switches; mlx5_ib and ib_umad make one for each "
           "bridge to the switches",
-          "lsmod and dmesg (mlx5) show which one does not work" },
+          "lsmod and dmesg (mlx5) show which module does not work" },
         { "neuron", CAUSE_NEURON, false,
           "the driver makes one for each device that it started",
-          "dmesg (neuron) shows why one did not start. Use a driver version that supports the device (inf1: "
-          "aws-neuronx-dkms 2.21); if the device is broken, replace the instance" },
+          "dmesg (neuron) shows why a device did not start. Use a driver version that supports the device "
+          "(inf1: aws-neuronx-dkms 2.21); if the device is broken, replace the instance" },
 };
 
 typedef struct Nodes { char *directory, *prefix; const Kind *kind; } Nodes;

@@ -217,7 +217,8 @@ static int bind_is_there(Work *w, int source) {
                         "another file system is mounted on %s (findmnt shows it); unmount it, or name %s",
                         target,
                         w->action->storage.volume ? "another target"
-                                                  : "it in spec.instance.localStorage.disabledMounts");
+                                                  : "the directory in "
+                                                    "spec.instance.localStorage.disabledMounts");
         return to.mount;
 }
 

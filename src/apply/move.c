@@ -229,7 +229,8 @@ static int source_look(const Moving *m, Source *s) {
                         "unmount it, or name %s",
                         s->move->from,
                         m->work->action->storage.volume ? "another target"
-                                                        : "it in spec.instance.localStorage.disabledMounts");
+                                                        : "the directory in "
+                                                          "spec.instance.localStorage.disabledMounts");
         r = mount_below(m->work, s->path, &below);
         if (r > 0)
                 r = work_fail(

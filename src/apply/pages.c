@@ -175,7 +175,7 @@ static int shares_ask(Work *w, char *const *pools, bool more) {
 
 static int pages_ask(Work *w, const Place *place, Pool *pool) {
         int r = 0;
-        work_at(w, "the kernel was looking for memory for them");
+        work_at(w, "the kernel was looking for memory for the huge pages");
         for (char **other = place->others; other && *other && r >= 0; other++) {
                 Pool stray = {};
                 r = one_read(w->root, *other, &stray);

@@ -50,7 +50,7 @@ static int look_before(Proof *p) {
                 if (nvml_mig_mode(gpus.items[i].device, &current, &pending) == NVML_OK && current)
                         finding_add(&p->found, "prove-mig", gpus.items[i].address, false,
                                     "it is in MIG mode, so no GPU was tested; keep the image from turning "
-                                    "MIG mode on, or remove prove");
+                                    "MIG mode on, or remove spec.accelerator.nvidia.prove");
         }
         nvml_close(&gpus);
         return p->found.n > 0 ? 0 : 1;

@@ -46,8 +46,8 @@ static int disks_lock(Work *w, LockedDisks *all) {
                 d->fd = disk_lock(w->root, d->name, O_RDWR);
                 if (d->fd < 0)
                         r = work_fail(w, d->fd, CAUSE_DISK_ERROR,
-                                      "%s (%s) cannot be opened for writing: %m; dmesg shows whether it "
-                                      "failed", d->name, d->serial);
+                                      "%s (%s) cannot be opened for writing: %m; dmesg shows whether the "
+                                      "disk failed", d->name, d->serial);
         }
         return r;
 }
@@ -195,8 +195,7 @@ static int clean(Work *w, const char *array) {
                 return r;
         _free_ char *what = content_describe(&left);
         return work_fail(w, -EEXIST, CAUSE_ARRAY,
-                         "the new array %s shows %s from an earlier use; run mdadm --stop /dev/%s and "
-                         "wipefs -a on its members",
+                         "the new array %s shows %s from an earlier use; run wipefs -a /dev/%s",
                          array, what, array);
 }
 
@@ -358,7 +357,7 @@ static int repair(Work *w, LockedDisks *all) {
         }
         int r = left ? start_degraded(w, all, left, &array)
                          : work_fail(w, -EINVAL, CAUSE_INTERNAL,
-                                     "none of the planned disks can still join the array; run nodestrap init "
+                                     "none of the planned disks belongs to the array; run nodestrap init "
                                      "again for a new plan");
         for (size_t i = 0; i < all->n && r >= 0; i++)
                 if (joins(w, &all->items[i]))

@@ -398,7 +398,7 @@ static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *p
         Text t = {};
         last = last ? last + 1 : words;
         if (w->action->quiet)
-                text_add(&t, ", its output may hold secrets and is not repeated");
+                text_add(&t, "; its output may hold secrets and is not repeated");
         else if (*last) {
                 text_add(&t, ", last said \"");
                 text_add_shown(&t, last, strlen(last), WORDS_MAX, '"');

@@ -117,7 +117,8 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
                 return QUERY_DONE;
         a->hopeless = r == -EKEYREJECTED;
         if (r == -EKEYREJECTED)
-                return try_again(a, why, xstrdup("Check the file that AWS_CA_BUNDLE names"));
+                return try_again(a, why, xstrdup("Check the file that AWS_CA_BUNDLE names, or the package "
+                                                 "ca-certificates"));
         _free_ char *kind = r == -EADDRNOTAVAIL && a->endpoint.kind
                                     ? query_endpoint_advice(q->service, &a->endpoint, q->region)
                                     : xstrdup("");

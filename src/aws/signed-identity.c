@@ -79,7 +79,7 @@ int imds_verify_identity(Imds *i, const char *certificates, char **ret_account, 
         if (!document)
                 return refuse(diag, "its identity document (/latest/" SIGNED ") is not signed by a "
                                     "certificate in the *.pem files beside the trusted keys; add the AWS "
-                                    "one for this region");
+                                    "certificate for this region");
         _cleanup_(json_decrefp) json_t *json = json_loads(document, JSON_REJECT_DUPLICATES, NULL);
         _free_ char *account = json_copy_text(json, "accountId"),
                     *region = json_copy_text(json, "region");

@@ -118,8 +118,8 @@ int sts_assume_role(Imds *imds, const char *region, const char *role_arn, uint64
                 .credentials = &own,
                 .imds = imds,
                 .ret = ret,
-                .unauthorized = "the trust policy of that role must name the identity in use, whose own "
-                                "policies must allow sts:AssumeRole",
+                .unauthorized = "the trust policy of the role in --role-arn must name the identity in use, "
+                                "whose own policies must allow sts:AssumeRole",
                 .expired = "the credentials in use have expired",
         };
         int r = credentials_get(imds, region, deadline_usec, &own, diag);

@@ -56,9 +56,9 @@ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *
                 if (now_usec() >= deadline_usec)
                         return diag_error(diag, -ETIMEDOUT, CAUSE_DEADLINE,
                                           "%s cannot be locked: another nodestrap process holds it, so "
-                                          "nothing was changed. Find that process with fuser -v %s, and "
-                                          "what it is waiting for with journalctl -u 'nodestrap-*' -u "
-                                          "'nodeadm-*'", path, path);
+                                          "nothing was changed. Find that process with fuser -v %s; "
+                                          "journalctl -u 'nodestrap-*' -u 'nodeadm-*' shows what it waits "
+                                          "for", path, path);
                 usleep(PAUSE_USEC);
         }
         return TAKE_FD(fd);

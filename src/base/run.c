@@ -190,8 +190,8 @@ static int run(char *const *argv, int in, bool joined, int (*call)(void *), void
 
 const char *kill_hint(int signal) {
         return signal != SIGKILL ? ""
-                                 : ", by a user, or by the kernel when memory ran out (see journalctl -k -g "
-                                   "'oom|out of memory')";
+                                 : " (from a user, or from the kernel when memory ran out: see journalctl "
+                                   "-k -g 'oom|out of memory')";
 }
 
 int child_run(char *const *argv, uint64_t timeout_usec, size_t limit, ChildResult *ret) {

@@ -221,7 +221,7 @@ static int unknown_command(const char *words, ProgramName name, const CommandTab
                         meant = c->words;
         }
         int r = usage(diag, "command \"%s\" is not known%s; see %s --help", words,
-                      name == PROGRAM_NODESTRAP ? "" : " under this name", program_names[name]);
+                      name == PROGRAM_NODESTRAP ? "" : " under this program name", program_names[name]);
         diag_suggest_name(diag, "", usual ?: meant);
         return r;
 }

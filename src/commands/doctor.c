@@ -379,8 +379,8 @@ static int conclude(const Doctor *d) {
         if (first == none)
                 return diag_error(
                         &d->run->diag, -EACCES, CAUSE_IMAGE,
-                        "this user cannot read enough for a plan, so doctor did not check what a plan "
-                        "needs: %s %s",
+                        "doctor did not check what a plan needs, as this user cannot read enough for a "
+                        "plan: %s %s",
                         first->code, what.data);
         return diag_error(&d->run->diag, -EBADMSG, CAUSE_IMAGE, "%zu of %zu checks failed%s: %s %s", failed,
                           d->checks.n, strict ? " or warned" : "", first->code, what.data);

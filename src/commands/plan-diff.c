@@ -19,7 +19,8 @@
 
 static int _printf_(3, 4) refuse(Diag *diag, const char *path, const char *format, ...) {
         _free_ char *why = FORMATTED(format);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, "--diff %s: %s; make one: nodestrap plan --output json",
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, "--diff %s: %s; make a plan file: nodestrap plan "
+                                                      "--output json",
                           path, why);
 }
 
@@ -38,7 +39,7 @@ static int check(const char *path, const json_t *old, Diag *diag) {
         const json_t *version = json_object_get(old, "formatVersion"), *action;
         size_t i;
         if (json_is_integer(version) && json_integer_value(version) != PLAN_FORMAT)
-                return refuse(diag, path, "its formatVersion is %lld, but this version reads %d",
+                return refuse(diag, path, "its formatVersion is %lld, but this nodestrap reads only %d",
                               (long long)json_integer_value(version), PLAN_FORMAT);
         if (json_object_get(old, "findings"))
                 return refuse(diag, path, "it is the report of a failure, without a plan");

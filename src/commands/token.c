@@ -64,7 +64,7 @@ static int check_cluster(const Options *o, Diag *diag) {
                                   "token needs either --cluster-name NAME or --cluster-id ID");
         if (!is_cluster(cluster))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "the cluster name is empty, or has a control character");
+                                  "the cluster name or id is empty, or has a control character");
         if (o->role_arn && !*o->role_arn)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
                                   "--role-arn is empty; leave it out for the role of this instance");

@@ -39,8 +39,8 @@ static int fail_without(const Documents *documents, Diag *diag) {
         _free_ char *other = kind && kind->type == NODE_SCALAR ? text_quote(kind->text, kind->n) : NULL;
         return diag_error_at(diag, -ENODATA, CAUSE_NO_CONFIG, first ? &first->at : NULL, NULL,
                              "no NodeConfig found in %s: no document has kind " CONFIG_KIND
-                             " and apiVersion " CONFIG_API_VERSION "%s%s; add one to the user data, bare or "
-                             "as MIME type application/node.eks.aws",
+                             " and apiVersion " CONFIG_API_VERSION "%s%s; add a NodeConfig, bare or as MIME "
+                             "type application/node.eks.aws",
                              origin, other ? ", the first one is of kind " : "", other ?: "");
 }
 

@@ -298,7 +298,7 @@ static void warn_of_mig(const Merge *m, Diag *diag) {
         if (json_is_array(mig) && json_array_size(mig) == 0)
                 merge_warn(m, diag, "no-effect", path,
                            "is an empty list, which changes nothing: the GPUs keep their partitions; write "
-                           "off to turn MIG off");
+                           "mig: off to turn MIG off");
 }
 
 void conflicts_warn(const Merge *m, Diag *diag) {

@@ -333,7 +333,8 @@ static void judge_version(Judgement *j) {
                      "config.version");
         else if (version > (may_be(j, 203, 300) ? 4 : 3))
                 tell_of(j, j->given->version,
-                        "selects a schema that this containerd does not know; write the TOML for schema 3",
+                        "selects a schema that only a newer containerd may know; write the TOML for schema "
+                        "2 or 3",
                      "config.version");
 }
 

@@ -126,7 +126,7 @@ static const Field local_storage_fields[] = {
                 "least four disks."),
           .flags = FIELD_ANY_CASE, NAMES(storage_strategy_table), AT(ENUM, instance.storage.strategy),
           NODEADM("RAID0") },
-        { FIELD("mountPath", "Directory to mount them in."), .flags = FIELD_NO_NUMBER,
+        { FIELD("mountPath", "Directory to mount the disks in."), .flags = FIELD_NO_NUMBER,
           .pattern = DOC("^/|^$"), .fallback = "/mnt/k8s-disks",
           BOUND(STRING, instance.storage.mount_path, bind_mount_path), NODEADM("/mnt/disks") },
         { FIELD("disabledMounts", "Data that stays on the root disk."), .fields = disabled_mount_item,
@@ -166,8 +166,8 @@ static const Field huge_pages_fields[] = {
 static const Field efa_fields[] = {
         { FIELD("mode", "auto: use EFA if there is any; require: fail without it; off: leave it alone."),
           NAMES(efa_mode_table), AT(ENUM, instance.efa), OURS("require") },
-        { FIELD("expectedDevices", "How many EFA devices there must be; 0: any number, with require at least "
-                                   "one."), .max = 1024,
+        { FIELD("expectedDevices", "How many EFA devices there must be; 0: any number; with mode require, "
+                                   "at least one."), .max = 1024,
           AT(INTEGER, instance.expected_efa), OURS("32") },
         {}
 };
@@ -291,13 +291,14 @@ static const Field nvidia_fields[] = {
         { FIELD("imex", "Memory exchange between nodes of one NVLink domain."), MAP(imex_fields),
           OURS("{\"mode\": \"dra\"}") },
         { FIELD("mig",
-                "Partitions of GPUs; absent: those of /etc/default/mig, or else keep them; off: turn MIG "
-                "mode off. Short form for all GPUs: \"19,19,19\"."),
+                "Partitions of GPUs; absent: those of /etc/default/mig, or else the present ones; off: turn "
+                "MIG mode off. Short form for all GPUs: \"19,19,19\"."),
           .flags = FIELD_OR_TEXT, .fields = mig_item,
           .pattern = DOC("^[0-9a-z.+-]+( *, *[0-9a-z.+-]+)*$|^$"), BOUND(LIST, nvidia, bind_mig),
           OURS("[{\"devices\": \"all\", \"profiles\": {\"1g.10gb\": 7}}]") },
         { FIELD("memoryMode",
-                "Manager of coherent GPU memory: driver (CDMM), or numa: the kernel, as NUMA nodes."),
+                "Manager of coherent GPU memory: the driver (driver, CDMM), or the kernel, as NUMA nodes "
+                "(numa)."),
           NAMES(memory_mode_table), AT(ENUM, nvidia.memory), OURS("driver") },
         { FIELD("clocks", "GPU clocks."), NAMES(clocks_table), AT(ENUM, nvidia.clocks), OURS("max") },
         { FIELD("health", "Must the hardware be healthy before kubelet starts?"), NAMES(health_policy_table),
@@ -306,7 +307,7 @@ static const Field nvidia_fields[] = {
           NAMES(gpu_direct_table), AT(ENUM, nvidia.gpu_direct), OURS("on") },
         { FIELD("prove", "Test the memory, the arithmetic and the links of the GPUs before kubelet starts."),
           NAMES(prove_mode_table), AT(ENUM, nvidia.prove), OURS("quick") },
-        { FIELD("proveTimeout", "Time limit for that test, from 5s to 1h."), .fallback = "60s",
+        { FIELD("proveTimeout", "Time limit for prove, from 5s to 1h."), .fallback = "60s",
           .pattern = DOC("^([0-9]+(ms|s|m|h)?)+$|^$"),
           BOUND(STRING, nvidia.prove_timeout_usec, bind_timespan),
           OURS("90s") },
@@ -321,8 +322,8 @@ static const Field accelerator_fields[] = {
 /* nodeadm/internal/api/featuregates.go; the last one since autumn 2026 (awslabs/amazon-eks-ami#2791). */
 const Field feature_gates[] = {
         { FIELD("InstanceIdNodeName",
-                "Name the node after its instance id, not its private DNS name. The cluster must map its "
-                "role to that name; see nodestrap-cluster(7), NAME OF THE NODE."),
+                "Name the node after its instance id, not its private DNS name. The cluster must map the "
+                "instance role to that name; see nodestrap-cluster(7), NAME OF THE NODE."),
           AT(BOOL, gates.instance_id_node_name), NODEADM("true") },
         { FIELD("FastImagePull", "Pull and unpack images in parallel on machines that are large enough."),
           AT(BOOL, gates.fast_image_pull), NODEADM("true") },

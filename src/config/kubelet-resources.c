@@ -163,8 +163,8 @@ const char *static_memory(const KubeletGiven *g) {
                 last = MAX(last, json_integer_value(json_object_get(entry, "numaNode")));
         }
         if (g->nodes > 0 && last >= (json_int_t)g->nodes)
-                return text_say(g->room, "names NUMA node %lld, but the machine has only %u of them, "
-                                "numbered from 0", (long long)last, g->nodes);
+                return text_say(g->room, "is Static, but reservedMemory names NUMA node %lld; the machine "
+                                         "has only %u, numbered from 0", (long long)last, g->nodes);
         if (kept < 0 && sum > 0)
                 return NULL;
         if (kept < 0)
@@ -179,8 +179,8 @@ const char *static_memory(const KubeletGiven *g) {
                     *kube = quantity_text(quantity_in(g, "kubeReserved", "memory"), true),
                     *own = quantity_text(quantity_in(g, "systemReserved", "memory"), true);
         text_add(g->room,
-                 "must be %s of memory with memoryManagerPolicy Static: kubeReserved %s, systemReserved %s "
-                 "and evictionHard %s",
+                 "is Static and needs reservedMemory of %s: kubeReserved %s, systemReserved %s and "
+                 "evictionHard %s",
                  want, kube, own, text_in(g, "evictionHard", "memory.available"));
         return text_say(g->room,
                         "; reservedMemory has %s: set it to [{numaNode: 0, limits: {memory: %s}}], or "
@@ -261,8 +261,8 @@ const char *eviction_grace(const KubeletGiven *g) {
                 const char *s = json_string_value(value) ?: "";
                 /* nodeadm accepts it, so only a plan reports it */
                 if (g->minor > 0 && !json_object_get(grace, signal) && !streq(s, "0%") && !streq(s, "100%"))
-                        return text_say(g->room, "lacks a grace period for %s, which evictionSoft names; "
-                                        "add one", signal);
+                        return text_say(g->room, "lacks a grace period for %s of evictionSoft; add one to "
+                                                 "evictionSoftGracePeriod", signal);
         }
         return NULL;
 }

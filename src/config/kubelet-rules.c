@@ -216,8 +216,8 @@ static const char *gates_of_defaults(const KubeletGiven *g) {
                 if (kubelet_gate_state(NULL, names[i], g->minor) != 1 || gate(g, names[i]) != 0 ||
                     (!json_is_true(in_file) && kubelet_flags_turn_off(g->flags, names[i])))
                         continue;
-                return text_say(g->room, "turns off %s, but other feature gates that are on in kubelet "
-                                "1.%u by default need it; leave it on", names[i], g->minor);
+                return text_say(g->room, "turns off %s, but kubelet 1.%u gives another setting a default "
+                                         "that needs it; leave it on", names[i], g->minor);
         }
         return NULL;
 }

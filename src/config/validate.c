@@ -452,7 +452,7 @@ static void check_rules(Validator *v) {
         TEXT("spec.containerd.prePull[]", is_image,
              "is not the name of an image, such as public.ecr.aws/docker/library/busybox:1.36");
         TEXT("spec.instance.localStorage.mountPath", is_mount_path,
-             "must be absolute, without \"..\", and outside system directories");
+             "must be absolute, without \"..\" or control characters, and outside system directories");
         VALUE("spec.instance.localStorage.expectedDisks", is_enough_for_raid10,
               "RAID10 needs at least four disks");
         TEXT("spec.instance.environment{}", is_safe_name, "a service " UNSAFE_NAME);
@@ -476,7 +476,7 @@ static void check_rules(Validator *v) {
         VALUE("spec.instance.hugePages.pages", names_each_pool_once,
               "sets one size twice: set it once for all NUMA nodes, or once for each");
         TEXT("spec.instance.hugePages.pages[].size", is_page_size,
-             "must be a power of two with a unit, such as 2Mi or 1Gi");
+             "must be a power of two with a unit, from 64Ki to 16Gi, such as 2Mi");
         VALUE("spec.instance.hugePages.pages[].count", is_present, "is missing: the number of pages");
         TEXT("spec.accelerator.nvidia.fabric.timeout", is_timespan,
              "must be a time span above zero, such as 90s or 5m");

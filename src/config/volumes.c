@@ -86,7 +86,7 @@ char *mount_target_fault(const char *target) {
         if (!*path)
                 return xasprintf("%s is the root directory: the machine runs from it already", shown);
         if (!mount_path_is_valid(target) || startswith(target, "/proc/") || startswith(target, "/sys/"))
-                return xasprintf("%s contains \"..\", or is in a system directory", shown);
+                return xasprintf("%s has \"..\" or control characters, or is in a system directory", shown);
         if (streq(path, STATE) || lies_below(path, STATE))
                 return xasprintf("%s holds the state of nodestrap: name another directory", shown);
         /* programs use them while nodestrap would move them */

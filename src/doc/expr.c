@@ -244,7 +244,7 @@ static int parse_suffixes(ExprParser *p, Expr **e) {
                                 return expr_fail(p->error, name.at, "a name must follow the dot");
                         r = next(p);
                         if (r >= 0 && !is_operator(p, "("))
-                                return expr_fail(p->error, name.at, "no value here has fields");
+                                return expr_fail(p->error, name.at, "values here have no fields");
                         THEN(r, parse_call(p, &name, *e, e));
                 }
                 if (r < 0)

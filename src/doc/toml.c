@@ -297,8 +297,8 @@ static int descend(TomlParser *p, TomlTable *c, const Text *key, TableKind way) 
                         return r;
         } else if (kind == KIND_CLOSED)
                 return toml_fail(p, p->at,
-                                 "a key below one that has a value, or below an inline table or array, "
-                                 "which cannot grow");
+                                 "a key below a plain value, an inline table or an array, which cannot "
+                                 "grow");
         else if (way == KIND_DOTTED && (kind == KIND_HEADER || kind == KIND_ARRAY))
                 return toml_fail(p, p->at, "a dotted key into a table that has a header of its own");
         else if (way == KIND_DOTTED)

@@ -68,7 +68,7 @@ static char *slip_of_value(const Blob *blob, size_t line, unsigned first) {
         size_t number = line;
         if (has_two_keys(&here))
                 return xstrdup("two keys are on one line; write each on a line of its own, or put braces "
-                               "around them");
+                               "around the second");
         if (!line_above(blob, here.s, &number, &above))
                 return NULL;
         if (lacks_blank(&above))

@@ -27,7 +27,7 @@ static bool has_option(const char *options, const char *word) {
 
 static void tell_mount(Checks *checks, const char *path, const char *device, bool lenient) {
         Check *c = TELL(checks, lenient ? CHECK_WARNING : CHECK_FAILED, "leftover-mount", path, device, NULL,
-                        "this disk belongs to the machine that the image was made on; %s: remove the entry",
+                        "this disk belongs to the machine that the image was made on; %s: remove this mount",
                         lenient ? "others lack it, or have another disk there"
                                 : "without it and without nofail, systemd waits 90 s and stops the boot");
         c->cause = lenient ? CAUSE_NONE : CAUSE_MOUNT;
@@ -83,7 +83,7 @@ static void search_fstab(const Look *l) {
                 else if (is_doubtful(&e) && !is_swap(&e) && !is_lenient(&e))
                         TELL(l->checks, CHECK_WARNING, "leftover-mount", "/etc/fstab", e.device, NULL,
                              "it is mounted on %s: a machine without this disk waits 90 s and stops the "
-                             "boot. Remove it, or add nofail",
+                             "boot. Remove the entry, or add nofail",
                              e.place);
 }
 

@@ -232,7 +232,8 @@ static void report(const Labels *l, Checks *checks, size_t n, const Text *paths,
                         "or setfiles -r on the mounted image. You can also touch /.autorelabel in the "
                         "image, which costs a minute at first boot",
                         paths->data ?: "", n > SHOWN ? " and more" : "",
-                        l->enforcing ? "enforcing, and blocks the plan" : "permissive, and only logs this");
+                        l->enforcing ? "enforcing, and can block the plan"
+                                      : "permissive, and only logs this");
         c->cause = failed ? CAUSE_IMAGE : CAUSE_NONE;
 }
 

@@ -235,11 +235,11 @@ static void check_interface(Lint *l, const Interface *nic) {
                     "uses network card %u like NetworkInterfaces[%zu], %s; choose another",
                     nic->card, (size_t)(same - l->nics),
                     same->device == nic->device ? "with the same DeviceIndex"
-                                                : "but a card supports only one EFA device");
+                                                : "but only one EFA device fits on a card");
         if (nic->alone && nic->card == 0 && nic->device == 0)
                 say(l, CAUSE_INVALID, nic->node,
-                    "the primary interface needs an address, and efa-only has none; write interface, or "
-                    "choose DeviceIndex 1");
+                    "the primary interface needs an address, and efa-only has none; write InterfaceType "
+                    "interface, or choose DeviceIndex 1");
         for (size_t i = 0; nic->alone && i < nic->node->n; i++) {
                 const Member *m = &nic->node->members[i];
                 const Node *value = get(nic->node, m->key);
@@ -251,8 +251,8 @@ static void check_interface(Lint *l, const Interface *nic) {
                 check_card(l, nic);
         if (!l->t->terraform && !get(nic->node, "Groups") && !get(nic->node, "NetworkInterfaceId"))
                 say(l, CAUSE_NONE, nic->node,
-                    "gets the default security group of the VPC; set Groups; EFA needs one that allows all "
-                    "traffic within it");
+                    "gets the default security group of the VPC; set Groups: EFA needs a group that allows "
+                    "all traffic within it");
 }
 
 static void check_network(Lint *l) {
@@ -265,7 +265,7 @@ static void check_network(Lint *l) {
                 check_interface(l, &l->nics[i]);
         if (list && !ANY(nic, l->nics, l->n, nic->card == 0 && nic->device == 0))
                 say(l, CAUSE_INVALID, list,
-                    "EC2 needs a primary interface; give one NetworkCardIndex 0 and DeviceIndex 0");
+                    "EC2 needs a primary interface; give an interface NetworkCardIndex 0 and DeviceIndex 0");
         if (l->efa < want)
                 say(l, c->failure_policy == FAILURE_JOIN_TAINTED ? CAUSE_NONE : CAUSE_EFA, list ?: l->t->data,
                     "has %u EFA devices, and spec.instance.network.efa wants %u: the boot reports EEFA; "
@@ -291,8 +291,8 @@ static void check_capacity(Lint *l) {
         STRV_FOREACH(type, block ? l->t->types : NULL)
                 if (!ANY(family, sold, ARRAY_SIZE(sold), startswith(*type, *family)))
                         say(l, CAUSE_NONE, market,
-                            "AWS listed no capacity blocks for %s in November 2026; choose another type, or "
-                            "remove it", *type);
+                            "AWS listed no capacity blocks for %s in November 2026; choose another instance "
+                            "type, or remove MarketType", *type);
         if (block && group)
                 say(l, CAUSE_NONE, group,
                     "EC2 places a capacity block itself, and another group can keep instances from starting; "
@@ -347,7 +347,7 @@ static void check_tags(Lint *l) {
                 if (streq(text_of(get(items[i], "ResourceType")), "network-interface") &&
                     (get(all, NO_MANAGE) || ANY(tag, tags, k, streq(text_of(get(*tag, "Key")), NO_MANAGE))))
                         say(l, CAUSE_NONE, all,
-                            "nothing configures interfaces with " NO_MANAGE "; set "
+                            "nothing configures interfaces with the tag " NO_MANAGE "; set "
                             "spec.featureGates.OSManagedNoManageENIs: true");
         }
 }

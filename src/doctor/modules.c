@@ -182,7 +182,7 @@ static void tell_fault(Look *l, const Need *need, const KernelLook *k, const Fin
                                     "%s",
                            k->version, which,
                            startswith(need->name, "nvidia")
-                                   ? "the NVIDIA driver for it"
+                                   ? "the NVIDIA driver for this kernel"
                                    : "the package with the rest of its modules, or another kernel");
 }
 

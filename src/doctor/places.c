@@ -29,10 +29,10 @@ static void look_at(Look *l, const Need *need, const char *path, int fd) {
         if (fd == -ENOENT)
                 FAULT(l, need, "directory", path,
                       "%s is a dangling link, so mkdir fails: create its target, or remove the link", path);
-        else if (fd < 0 && fd != -ENOTDIR)
+        else if (fd < 0)
                 TELL(l->checks, CHECK_UNKNOWN, "directory", need->name, NULL, need, "%s is not readable: %s",
                      path, strerror(-fd));
-        else if (fd < 0 || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
+        else if (fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
                 FAULT(l, need, "directory", path, "%s is not a directory: move it away", path);
         else if (is_foreign(l, &st)) {
                 _free_ char *found = xasprintf("%s %04o, owner %u", path, (unsigned)st.st_mode & 07777,
@@ -54,7 +54,7 @@ void look_directory(Look *l, const Need *need) {
         _free_ char *path = xstrdup(need->name);
         for (bool found = false; !found;) {
                 _cleanup_(close_fd) int fd = root_open(l->root, path, O_PATH);
-                found = fd != -ENOENT || is_dangling(l, path) || streq(path, "/");
+                found = (fd != -ENOENT && fd != -ENOTDIR) || is_dangling(l, path) || streq(path, "/");
                 if (found)
                         look_at(l, need, path, fd);
                 else

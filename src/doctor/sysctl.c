@@ -76,14 +76,14 @@ void look_sysctl(Look *l, const Need *need) {
                         look_well(l, need, "sysctl", found);
                 else if (value)
                         FAULT(l, need, "sysctl", found,
-                              "it costs GPUs up to 15 %% of their transfer rate: set %s = %s in a file in "
-                              "/etc/sysctl.d, or in spec.instance.sysctl",
+                              "NUMA balancing costs GPUs up to 15 %% of their transfer rate: set %s = "
+                              "%s in a file in /etc/sysctl.d, or in spec.instance.sysctl",
                               name, rest);
                 return;
         }
         if (!value)
                 TELL(l->checks, CHECK_UNKNOWN, "sysctl", need->name, NULL, need,
-                     running ? "%s is not readable, and kubelet starts only if it is %s"
+                     running ? "%s is not readable, and kubelet starts only if its value is %s"
                              : "sysctl.d does not set %s, and its kernel default is not known: set it to %s "
                                "there, or kubelet may not start",
                      running ? path : name, rest);

@@ -215,8 +215,8 @@ static char *reading_fault(const char *unit, const Service *s) {
                 return xasprintf("%s starts kubelet without " ARGUMENTS ", so it ignores the planned files: "
                                  "add that to ExecStart=", s->from);
         if (file)
-                return xasprintf("%s makes %s read %s instead of the planned file: remove that from "
-                                 "ExecStart=", s->from, name, file);
+                return xasprintf("%s makes %s read %s instead of the planned file: remove that option "
+                                 "from ExecStart=", s->from, name, file);
         if (kubelet && !strv_contains(files, KUBELET_ENVIRONMENT) &&
             !strv_contains(files, "-" KUBELET_ENVIRONMENT))
                 return xasprintf("%s starts kubelet with " ARGUMENTS ", which is empty: add "

@@ -109,8 +109,8 @@ static int look_at_memory(Look *l) {
                 code = nvml_uncorrected_errors(l->gpu->device, &errors);
         if (errors > 0)
                 FOUND(l, "ecc-uncorrected", false,
-                      "%ju uncorrectable memory error%s since the driver was loaded: its work may fail; "
-                      "reboot, and replace the instance if this happens again",
+                      "%ju uncorrectable memory error%s since the driver was loaded: work on this GPU "
+                      "may fail; reboot, and replace the instance if this happens again",
                       (uintmax_t)errors, errors == 1 ? "" : "s");
         return code;
 }

@@ -117,7 +117,7 @@ static void lacks_done(Lacks *l) {
 
 static void add_lack(Lacks *l, bool sure, const char *remedy, const char *what, const char *name) {
         text_add(&l->what, "%s%s%s", l->what.size > 0 ? " and " : "", what, name);
-        text_add(&l->remedy, "%s%s", l->remedy.size > 0 ? ", " : "", remedy);
+        text_add(&l->remedy, "%s%s", l->remedy.size > 0 ? " and " : "", remedy);
         l->sure |= sure;
 }
 
@@ -162,7 +162,7 @@ static void find_lacks(const Root *root, bool open, bool tray, Lacks *l) {
                 check_efa_driver(root, release, l);
         else
                 add_lack(l, true, tray ? "use a newer kernel"
-                                       : "use a newer kernel, or install efa_nv_peermem and load it",
+                                       : "use a newer kernel (or install efa_nv_peermem and load it)",
                          "this kernel does not support dma-buf for RDMA (5.12 does)", "");
         if (tray)
                 check_option(root, l);

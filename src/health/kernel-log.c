@@ -293,8 +293,8 @@ static void add_finding(const Log *l, const Event *e, Findings *f) {
         bool unusable = e->reset && e->life == l->life;
         if (streq(e->word, "sxid"))
                 finding_add(f, e->word, e->address, false,
-                            "an NVSwitch reports SXid error %u%s, %s; a reset of the GPU on its link may "
-                            "cause it; replace the instance if it happens again",
+                            "an NVSwitch reports SXid error %u%s, %s; a reset of a linked GPU may be "
+                            "the cause; replace the instance if it happens again",
                             e->number, e->fatal ? ", fatal for a link" : "", when);
         else if (streq(e->word, "gpu-init"))
                 finding_add(f, e->word, e->address, false,

@@ -119,8 +119,8 @@ static void count_numa_nodes(Host *h, const InstanceType *t) {
         if (!t || have == 0 || t->numa_nodes < 0 || have >= (unsigned)t->numa_nodes)
                 return;
         add(h, CAUSE_NUMA,
-            xasprintf("%u of %d NUMA nodes with CPUs %s missing (%s): present: node %s, with %u CPUs; if the "
-                      "kernel runs without numa=off, " ADVICE,
+            xasprintf("%u of %d NUMA nodes with CPUs %s missing (%s): present: node %s, with %u CPUs; "
+                      "if the kernel runs with numa=off, remove that; otherwise " ADVICE,
                       (unsigned)t->numa_nodes - have, t->numa_nodes,
                       t->numa_nodes - (int)have == 1 ? "is" : "are", t->name, list, h->cpus));
 }

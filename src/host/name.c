@@ -48,8 +48,8 @@ static bool settle_name(void *user, const char *why, bool more) {
         bool known = metadata_line(q->ec2.imds, "meta-data/local-hostname", &name, &unknown) >= 0;
         if (!known || !name_is_regional(q->instance, name)) {
                 if (more)
-                        log_info("EC2 does not answer; waiting for it: local-hostname in the metadata "
-                                 "service is not in the domain of %s, so EC2 may have another name.",
+                        log_info("EC2 does not answer; waiting for it. EC2 may have another name for this "
+                                 "node: local-hostname in the metadata service is not in the domain of %s.",
                                  q->instance->region);
                 return false;
         }
@@ -144,9 +144,8 @@ int name_take(NameQuestion *q, Host *h, Diag *diag) {
                 h->name_assumed = false;
         } else if (q->assumed && q->result >= 0) {
                 diag_warn(diag, "node-name-assumed",
-                          "EC2 has not given the node name (%s); using %s from the metadata service, which "
-                          "has "
-                          "the domain of the region. To wait for EC2, set --strict-node-name or "
+                          "EC2 has not given the node name (%s); using %s from the metadata service, a "
+                          "name in the domain of the region. To wait for EC2, set --strict-node-name or "
                           "spec.instance.strictNodeName: true",
                           q->why, q->assumed);
                 free(h->instance.private_dns_name);

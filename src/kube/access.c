@@ -82,7 +82,7 @@ static int take_authority(const Root *root, const json_t *cluster, const char *p
         if (r >= 0 && strstr(a->ca, "-----BEGIN CERTIFICATE-----"))
                 return 0;
         return diag_error(diag, -EBADMSG, CAUSE_API_CERT,
-                          "%s, the CA of the API server: %s; run nodestrap init, or check "
+                          "the CA of the API server in %s: %s; run nodestrap init, or check "
                           "spec.cluster.certificateAuthority",
                           a->ca_path, r < 0 ? strerror(-r) : "not a certificate in PEM form");
 }

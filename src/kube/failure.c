@@ -226,15 +226,15 @@ static Cause explain_forbidden(const KubeMoment *m, Text *t) {
         } else if (asks && !streq(asks, node)) {
                 other = shown(asks);
                 text_add(t,
-                         "; the cluster knows this node as %s: kubelet must register with that name "
-                         "(--hostname-override, in %s), the private DNS name of this instance in EC2. Or the "
+                         "; the cluster knows this node as %s: kubelet must register with that name, the "
+                         "private DNS name of this instance in EC2 (--hostname-override, in %s). Or the "
                          "role is mapped to another node instead of {{EC2PrivateDNSName}}",
                          other, KUBELET_ENVIRONMENT);
         } else
                 text_add(t,
                          "; the role must be mapped to user system:node:%s%s and group system:nodes, as an "
                          "access entry of type EC2_LINUX does",
-                         node, asks ? ", which it is," : "");
+                         node, asks ? " (it already is)" : "");
         return CAUSE_FORBIDDEN;
 }
 

@@ -91,8 +91,8 @@ static void obstacle_node(Watch *w) {
         Text t = {};
         if (n->state == KUBE_NODE_ABSENT && w->outcome->registered_usec > 0)
                 text_add(&t,
-                         "Node %s of cluster %s was registered and then deleted: kubelet registers it only "
-                         "when it starts; run systemctl restart kubelet",
+                         "Node %s of cluster %s was registered and then deleted: kubelet registers a Node "
+                         "only at startup; run systemctl restart kubelet",
                          node, cluster);
         else if (n->state == KUBE_NODE_ABSENT)
                 text_add(&t, "cluster %s has no Node %s: kubelet has not registered it", cluster, node);

@@ -26,7 +26,7 @@ static bool same_array(const Disk *a, const Disk *b) {
 }
 
 static const char *level_text(int level) {
-        return level == 0 ? "raid0" : level == 10 ? "raid10" : "another level";
+        return level == 0 ? "raid0" : level == 10 ? "raid10" : "md";
 }
 
 static const Disk *store_by_name(const Stores *s, const char *name) {
@@ -48,9 +48,9 @@ static void refuse_mixed(Stores *s, const Array *a) {
                 list_add(d ? &stores : &others, label);
         }
         stores_refuse(s, CAUSE_ARRAY,
-                      "array %s has the members %s and %s, which is not an instance store, so nodestrap "
-                      "leaves it alone. If you do not need the array, run `mdadm --stop /dev/%s`, and "
-                      "`blkdiscard --force` for each instance store among its members",
+                      "array %s has the instance stores %s as members, but also %s, so nodestrap leaves it "
+                      "alone. If you do not need the array, run `mdadm --stop /dev/%s`, and `blkdiscard "
+                      "--force` for each instance store among its members",
                       a->name, stores.data, others.data, a->name);
 }
 
@@ -106,8 +106,8 @@ static const Disk *find_ours(Stores *s) {
                 if (is_first_of_its_array(s, i) && !is_ours(d)) {
                         _free_ char *members = members_text(s, d);
                         stores_refuse(s, CAUSE_DISK_USED,
-                                      "%s: nodestrap does not touch an array without the name " RAID_NAME
-                                      " or metadata 1.2. If you do not need it, stop it and run "
+                                      "%s: nodestrap touches only an array with the name " RAID_NAME
+                                      " and metadata 1.2. If you do not need this one, stop it and run "
                                       "`blkdiscard --force` for each member", members);
                 } else if (is_first_of_its_array(s, i) && ours) {
                         _free_ char *one = members_text(s, ours), *other = members_text(s, d);
@@ -251,9 +251,9 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
                               "and run `blkdiscard --force` for each member", level_text(level), text);
         else if (raid->disks > s->n)
                 stores_refuse(s, CAUSE_DISKS,
-                              "the array " RAID_NAME " has %u members, but only %zu instance store%s here%s: "
-                              "%s. If you do not need the data, stop and start the instance to get new "
-                              "disks, or run `blkdiscard --force` for each of these",
+                              "the array " RAID_NAME " has %u members, but only %zu instance store%s "
+                              "here%s: %s. If you do not need the data, stop and start the instance to get "
+                              "new disks, or run `blkdiscard --force` for each member here",
                               raid->disks, s->n, s->n == 1 ? " is" : "s are", missing, text);
         else if (raid->disks < s->n)
                 stores_refuse(s, CAUSE_ARRAY,

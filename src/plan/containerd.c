@@ -302,7 +302,7 @@ static void yield_to_transfer(json_t *all, const json_t *user, const Choice *c, 
         if (!json_object_get(registry, "config_path") ||
             json_object_get(images_of(user, c, "registry"), "config_path") || !uses_transfer(all, c))
                 return;
-        text_add(said, "; one registry.config_path for the transfer service");
+        text_add(said, "; one folder in registry.config_path for the transfer service");
         json_set_text(registry, "config_path", "/etc/containerd/certs.d");
 }
 

@@ -196,7 +196,7 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Pl
         json_t *all = json_object();
         if (host->cpus == 0)
                 diag_warn(warnings, "no-cpu-count",
-                          "the number of CPUs is not known, so nothing is reserved for kubelet and "
+                          "the number of CPUs is not known, so no CPU is reserved for kubelet and "
                           "containerd");
         for (const Setting *s = settings; s < settings + ARRAY_SIZE(settings); s++) {
                 const char *json = s->value;
@@ -339,8 +339,9 @@ static void warn_of_versions(Plan *plan, const Host *host) {
         const char *version = host->kubelet_version;
         if (host->containerd_version && version_at_least(host->containerd_version, 3, 0))
                 diag_warn(&plan->warnings, "containerd-version",
-                          "containerd %s is newer than containerd 2, which this nodestrap knows: it may read "
-                          "the configuration differently; update nodestrap", host->containerd_version);
+                          "containerd %s is newer than containerd 2, which this nodestrap knows: containerd "
+                          "may read the configuration differently; update nodestrap",
+                          host->containerd_version);
         if (version_at_least(version, 1, KUBELET_TABLES_TO + 1))
                 diag_warn(&plan->warnings, "kubelet-version",
                           "this nodestrap knows kubelet up to 1.%d, not %s: settings and flags may differ; "

@@ -218,7 +218,7 @@ static int check_machine(const Mig *m, const Config *config, bool file) {
                 return 0;
         if (file) {
                 diag_warn_at(m->warnings, "no-effect", NULL, m->where, "has no effect here: %s",
-                             driver ? "memoryMode is driver (CDMM), which excludes MIG"
+                             driver ? "memoryMode is not numa: CDMM excludes MIG"
                                     : "this GPU does not support MIG");
                 return 0;
         }

@@ -60,7 +60,7 @@ static const char *advice(const Numa *n) {
                 return "Set ";
         return n->config->nvidia.memory == MEMORY_NUMA
                        ? "Set spec.accelerator.nvidia.memoryMode: driver, or "
-                       : "Install a driver with CDMM, which keeps GPU memory out, or set ";
+                       : "Install a driver with CDMM, which adds no NUMA nodes, or set ";
 }
 
 /* The option exists from 1.31 on (pkg/kubelet/cm/topologymanager/policy_options.go); pods with devices work

@@ -132,15 +132,16 @@ static void warn_of_gate(const Stack *s, const Config *config) {
 /* At boot load-module fails, unless a user script installs the driver first. */
 static void warn_of_requirement(const Stack *s, const char *key) {
         diag_warn_at(&s->plan->warnings, "require-unmet", NULL, key,
-                     "is %s, but this image has no NVIDIA driver: kubelet does not start; install the "
-                     "driver in the image, or remove the key", endswith(key, "Direct") ? "on" : "require");
+                     "is %s, but this image has no NVIDIA driver: the driver step fails; install the driver "
+                     "in the image, or remove the key", endswith(key, "Direct") ? "on" : "require");
         foretell(s, CAUSE_DRIVER);
 }
 
 /* Units of the image or a pod bring the driver, and a pod needs kubelet. */
 static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
         const char *are = gpus == 1 ? " is" : "s are",
-                   *more = asks_for_something(config) ? "; other settings there have no effect"
+                   *more = asks_for_something(config) ? "; settings in spec.accelerator.nvidia have no "
+                                                        "effect"
                                                                : "";
         if (config->nvidia.mode == NVIDIA_OFF)
                 diag_warn_at(&plan->warnings, "accelerator", NULL, NVIDIA_PATH ".mode",
@@ -179,7 +180,8 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
                           "nvidia-gridd.service): CUDA fails after a day; install nvidia-gridd");
         if (s->want->prove != PROVE_OFF && s->n_layouts > 0)
                 diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".prove",
-                             "has no effect with mig, not even with mig: off: the test needs whole GPUs");
+                             "has no effect while nodestrap sets MIG, even to off; remove this key, or the "
+                             "MIG setting");
         plan_options(s);
         if (s->runs_imex)
                 plan_imex_files(s->plan, s->want, s->host);

@@ -270,8 +270,8 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                           "detect missing ones", host->instance.type ?: "the instance type");
         if (host->type && host->type->unconfirmed)
                 diag_warn(&plan->warnings, "type-unconfirmed",
-                          "the table of instance types has only the GPUs of %s: nodestrap looks for the "
-                          "rest at boot", host->type->name);
+                          "the table of instance types lists only GPUs for %s: nodestrap looks for "
+                          "everything else at boot", host->type->name);
         for (char **link = host->dead_links; link && *link; link++)
                 diag_warn(&plan->warnings, "dead-link",
                           "%s, so no daemon can write there: make the directory, or remove the link", *link);
@@ -322,10 +322,10 @@ int plan_promise(Plan *plan, const Host *host, const Promise *p, Diag *diag) {
         if (p->has < 0) {
                 diag_warn_at(&plan->warnings, p->cause == CAUSE_EFA ? "efa-unknown" : "disks-unknown", NULL,
                              p->path, "a boot that finds fewer than %u %ss %s, and nodestrap does not know "
-                             "how many a %s has; check this number", p->said, what, then, type);
+                                      "how many %s has; check this number", p->said, what, then, type);
                 return 0;
         }
-        _free_ char *text = xasprintf("expects %u %s%s, but a %s has %s%.0d: the boot %s", p->said, what,
+        _free_ char *text = xasprintf("expects %u %s%s, but %s has %s%.0d: the boot %s", p->said, what,
                                       p->said == 1 ? "" : "s", type, p->has > 0 ? "at most " : "none",
                                       p->has, then);
         if (!p->joins)

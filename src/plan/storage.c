@@ -49,15 +49,15 @@ static char *device_label(const Device *d) {
 
 static void refuse_content(Stores *s, const Device *d) {
         _free_ char *holds = content_describe(d->content), *label = device_label(d),
-                    *free_it = xasprintf(d->array ? "`mdadm --stop /dev/%s`, and `blkdiscard "
-                                                    "--force` for each member"
-                                                  : "`blkdiscard --force /dev/%s`", d->name);
+                    *free_it = d->array ? xasprintf("`mdadm --stop /dev/%s`, and `blkdiscard --force` for "
+                                                    "each member", d->name)
+                                        : xasprintf("`blkdiscard --force%s /dev/%s`",
+                                                    d->volume ? " --zeroout" : "", d->name);
         if (d->content->kind == CONTENT_DATA)
                 stores_refuse(s, CAUSE_DISK_DATA,
                               "%s is not blank and has no signature: %s. It may be encrypted, or its file "
                               "system may have lost its superblock. It stays as it is; if you do not need "
-                              "the "
-                              "data, run %s", label, d->content->error ?: "it is not all zeros", free_it);
+                              "the data, run %s", label, d->content->error ?: "it is not all zeros", free_it);
         else if (d->content->kind == CONTENT_UNREADABLE)
                 stores_refuse(s, CAUSE_DISK_ERROR,
                               "%s cannot be read: %s; stop and start the instance to get other disks",
@@ -523,8 +523,9 @@ static void plan_stores(Plan *plan, Stores *s) {
         /* The table lists disks only for accelerated types, so a model would silently plan none. */
         if (s->host->modelled && !s->host->type && s->count == 0)
                 diag_warn_at(&plan->warnings, "disks-unknown", NULL, "spec.instance.localStorage.strategy",
-                             "the table of instance types does not list %s, so this plan assumes no instance "
-                             "stores; if it has any, set expectedDisks", s->host->instance.type);
+                             "the table of instance types does not list %s, so this plan assumes no "
+                             "instance stores; if the type has any, set expectedDisks",
+                             s->host->instance.type);
         /* nodeadm says nothing here. */
         if (!s->host->modelled && s->seen->looked && s->count == 0 && s->expected == 0)
                 diag_warn_at(&plan->warnings, "no-instance-stores", NULL,

@@ -196,8 +196,8 @@ static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *
                                      "needs one; check the resolver");
         if (!host->api_server_addresses)
                 diag_warn_at(&plan->warnings, "assumed", NULL, path,
-                             "a boot looks up its addresses; in this plan, the block for /etc/hosts is "
-                             "empty");
+                             "a boot looks up the API server addresses; in this plan, the block for "
+                             "/etc/hosts is empty");
         _free_ char *name = url_host(config->cluster.endpoint ?: "");
         _cleanup_(text_done) Text t = {};
         for (char **a = host->api_server_addresses; a && *a; a++)

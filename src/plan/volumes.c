@@ -180,7 +180,8 @@ static void check_target(Stores *s, const Volume *v, const BindStep *step, const
                               "that mount, or the volume from the NodeConfig",
                               path, label, v->device);
         else if (unfit)
-                stores_refuse(s, CAUSE_MOUNT, "%s %s, but the volume %s belongs there: move %s away",
+                stores_refuse(s, CAUSE_MOUNT, "%s %s, but the volume %s belongs there: move %s, or set "
+                                              "another target",
                               path, unfit, v->device, path);
         else if (!refuse_mounts_below(s, path, dir) && dir && dir->read_only &&
                  (dir->kind == DIRECTORY_MISSING || !dir->empty))
@@ -254,8 +255,8 @@ static void warn_kernel_name(Plan *plan, const Stores *s, const Volume *v, const
                         list_add(&t, *name);
         diag_warn_at(&plan->warnings, "kernel-name", NULL, s->path,
                      "%s is a kernel name, which may mean another volume at the next boot; now it is %s: "
-                     "set device to that", v->device, t.data ?: d->serial ?: "a volume whose id only EC2 "
-                                                                             "shows");
+                     "set device to that name or id", v->device,
+                     t.data ?: d->serial ?: "a volume whose id only EC2 shows");
         text_done(&t);
 }
 

@@ -50,7 +50,7 @@ static void notice_write(const Root *root, const json_t *notice, const char *end
         THEN(r, root_replace_volatile(root, path, text, strlen(text), 0600));
         if (r < 0)
                 (void)log_line_errno(LOG_WARNING, r, "nodestrap cannot write %s, so the Node gets no event "
-                                                     "or condition about it",
+                                                     "or condition from it",
                                      path);
 }
 

@@ -60,8 +60,8 @@ static int read_list(const Root *root, const char *path, SourceList *list, Diag 
                                      strerror(-r));
         if (path_is_guarded(root, path, &why) == 0)
                 return diag_error_at(diag, -EPERM, CAUSE_SOURCE, &at, NULL,
-                                     "%s, so another user could choose the configuration of this node; chown "
-                                     "it to root and chmod it to 644",
+                                     "%s, so another user could choose the configuration of this node; run "
+                                     "chown root and chmod go-w on it, or replace a symbolic link",
                                      why);
         list->from = path;
         return source_list_parse(text, path, list, diag);

@@ -126,8 +126,8 @@ static int read_descriptor(int own, const char *name, Blobs *ret, Diag *diag) {
 
 static int refuse_stream(const char *name, Diag *diag) {
         return diag_error_in(diag, -EINVAL, CAUSE_USAGE, name,
-                             "is a pipe or a descriptor, which may never end; write its content to a file "
-                             "(without --root, plan and config check read pipes)");
+                             "is a pipe or a descriptor, which may never end; write its content to a file. "
+                             "nodestrap plan and config check read pipes, but not with --root");
 }
 
 static bool is_drop_in(const Root *root, const char *path, const char *name) {
@@ -198,7 +198,7 @@ static int read_uri(const Root *root, const char *uri, Imds *imds, SourceFlags f
         if (source_is_imds(uri))
                 return imds ? read_user_data(imds, ret, diag)
                             : diag_error(diag, -ENOTCONN, CAUSE_SOURCE,
-                                         "%s: this mode does not ask the metadata service", uri);
+                                         "%s: this build does not ask the metadata service", uri);
         if (flags & SOURCE_BARE && streq(uri, "-"))
                 return root_is_host(root) ? read_descriptor(STDIN_FILENO, "stdin", ret, diag)
                                           : refuse_stream("stdin", diag);

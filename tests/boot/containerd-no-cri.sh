@@ -30,7 +30,7 @@ try "init starts containerd again after the repair" no is "$(property containerd
 try "kubelet is active" active kubelet
 
 before_containerd 'ExecStartPre=/bin/sed -i "1i disabled_plugins = [\x27io.containerd.grpc.v1.cri\x27]" /etc/containerd/config.toml'
-try "init fails if the CRI plugin is disabled, and the message names disabled_plugins" refuses disabled 'its log does not say why: look for disabled_plugins; '
+try "init fails if the CRI plugin is disabled, and the message names disabled_plugins" refuses disabled 'its log does not say why: disabled_plugins may name CRI; '
 try "kubelet stays down if the CRI plugin is disabled" no active kubelet
 pid=$(property containerd MainPID)
 try "the next init fails, too, if the CRI plugin is disabled" refuses again 'its log does not say why'

@@ -28,7 +28,7 @@ power gridd-never=yes; require; echo 'hang nvmlDeviceGetGridLicensableFeatures a
 fails 33 ELICENSE 'NVML did not answer when asked for the licence of GPU 0 \(0000:31:00.0\); also: GPU 0 \(0000:31:00.0\) is a fractional GPU and has no licence' "a library that hangs after it has reported no licence"
 
 power gridd-dies=yes; require
-fails 33 ELICENSE 'nvidia-gridd must get it, but does not run' "a licence daemon that dies before it has a licence"
+fails 33 ELICENSE 'nvidia-gridd must get the licence, but does not run' "a licence daemon that dies before it has a licence"
 
 mv /usr/bin/nvidia-gridd /root/; mv /usr/lib/systemd/system/nvidia-gridd.service /root/; systemctl daemon-reload
 power x=; require

@@ -12,7 +12,7 @@
 of_hook() { property nodestrap-boot-hook "$1"; }
 try "the boot hook fails with exit status 32" is "$(of_hook Result) $(of_hook ExecMainStatus)" "exit-code 32"
 for name in eth8 eth9; do
-        try "the boot hook names $name as not ready" in_journal "$name \(0a:00:00:00:00:0.\) is not ready: its unit is still running; see journalctl -u nodestrap-udev-net-manager@$name"
+        try "the boot hook names $name as not ready" in_journal "$name \(0a:00:00:00:00:0.\) is not ready: its unit has left no decision; see journalctl -u nodestrap-udev-net-manager@$name"
         try "systemd has retried the unit of $name since the boot hook began" before "$(of_hook ExecMainStartTimestampMonotonic)" "$(property nodestrap-udev-net-manager@$name ExecMainStartTimestampMonotonic)"
 done
 for name in eth0 eth1; do try "$name is configured" is "$(setup_of $name)" configured; done

@@ -64,7 +64,7 @@ set_to() { good | sed "s|$1|$2|"; }
 cluster='user-data, line 4: spec.cluster'
 bad 'a CA that is not base64' 11 EINVALID validate "$cluster.certificateAuthority: must be padded base64" < <(set_to "$CA" '"CANARY*"')
 bad 'a missing CA' 11 EINVALID validate "$cluster.certificateAuthority: is missing" < <(set_to "$CA" '""')
-bad 'an ftp endpoint' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to https: ftp:)
+bad 'an ftp endpoint' 11 EINVALID validate "$cluster.apiServerEndpoint: must be an https:// URL" < <(set_to https: ftp:)
 bad 'a line end in the name of the cluster' 11 EINVALID validate "$cluster.name: contains a line break" < <(set_to 'name: demo' 'name: "de\\nmo"')
 bad 'a wrong range' 11 EINVALID validate "$cluster.cidr: must be an IPv4 or IPv6 address and a prefix length" < <(set_to 10.100.0.0/16 10.100.0.0/33)
 bad 'an unknown strategy' 11 EINVALID validate \
@@ -85,7 +85,7 @@ bad 'a password in the URL that names a table' 11 EINVALID validate 'registry.co
 bad 'a missing blank after a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 1: not YAML: a space is missing after the colon on line 13' < <(good | sed 's/^kind: /kind:/' | message)
 bad 'folded TOML' 11 EINVALID validate 'YAML folds the lines after config: > into one; did you mean config: |?' < <(good | sed 's/config: |/config: >/')
 bad 'a line end in a flag' 11 EINVALID validate 'user-data, line 14: spec.kubelet.flags[0]: contains a line break' < <({ good; echo '  kubelet: {flags: ["--x=CANARY\n--y"]}'; })
-bad 'two mistakes' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to 'cidr: .*}' 'cidr: x}' | sed 's/https:/ftp:/')
+bad 'two mistakes' 11 EINVALID validate "$cluster.apiServerEndpoint: must be an https:// URL" < <(set_to 'cidr: .*}' 'cidr: x}' | sed 's/https:/ftp:/')
 ok 'two mistakes: stderr has both' says "error: $cluster.cidr: must be"
 ok 'two mistakes: the last line counts them' says_last '(the first of 2 errors)'
 
@@ -170,11 +170,11 @@ refused g6.xlarge 11 EINVALID "$gates.SidecarContainers: kubelet 1.33.4 exits wi
         < <(kubelet '{config: {featureGates: {SidecarContainers: false}}}')
 refused g6.xlarge 11 EINVALID "spec.kubelet.flags[0]: kubelet 1.33.4 exits with the feature gate CPUManager, which kubelet 1.33 removed; remove it" \
         < <(kubelet '{flags: ["--feature-gates=CPUManager=true"]}')
-refused g6.xlarge 32 EEFA "$gpu.gpuDirect: expects 1 EFA device, but a g6.xlarge has none: the boot fails" < <(nvidia 'gpuDirect: on')
+refused g6.xlarge 32 EEFA "$gpu.gpuDirect: expects 1 EFA device, but g6.xlarge has none: the boot fails" < <(nvidia 'gpuDirect: on')
 refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, but this machine (class single) has no NVSwitch" < <(nvidia 'fabric: {manager: on}')
-refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: expects 1 EFA device, but a g6.xlarge has none: the boot fails' < <(instance 'network: {efa: {mode: require}}')
-refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: expects 64 EFA devices, but a p5.48xlarge has at most 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')
-refused p5.48xlarge 30 EDISKS 'spec.instance.localStorage.expectedDisks: expects 9 instance stores, but a p5.48xlarge has at most 8: the boot fails' < <(instance 'localStorage: {strategy: RAID0, expectedDisks: 9}')
+refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: expects 1 EFA device, but g6.xlarge has none: the boot fails' < <(instance 'network: {efa: {mode: require}}')
+refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: expects 64 EFA devices, but p5.48xlarge has at most 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')
+refused p5.48xlarge 30 EDISKS 'spec.instance.localStorage.expectedDisks: expects 9 instance stores, but p5.48xlarge has at most 8: the boot fails' < <(instance 'localStorage: {strategy: RAID0, expectedDisks: 9}')
 refused p5.48xlarge 33 EFABRIC "$gpu.fabric.gate: fabric-gate: kubelet waits in vain: manager is off, so nothing here starts the fabric" < <(nvidia 'fabric: {manager: off}')
 refused p5.48xlarge 11 EINVALID 'spec.kubelet.config: reserved-too-much: kubelet cannot start: the cpu reservation is 640' < <(kubelet '{config: {kubeReserved: {cpu: "640"}}}')
 

@@ -81,7 +81,7 @@ ok "the hook exits with 32 at its deadline" ends 32
 ok "the message has the primary interface with its state" says "(32 ELINK) at network: eth0 ($mac), the primary interface, is configuring, instead of configured"
 ok "the message has an interface of networkd with its state" says "eth1 (0e:f4:9a:2b:6c:21), decided for systemd-networkd, is pending, instead of configured"
 ok "the message has an interface of the CNI with its state" says "eth2 (0e:f4:9a:2b:6c:22) is configured, instead of unmanaged"
-ok "the message has an undecided interface with its unit" says "eth3 (0e:f4:9a:2b:6c:23) is not ready: its unit is still running; see journalctl -u nodestrap-udev-net-manager@eth3"
+ok "the message has an undecided interface with its unit" says "eth3 (0e:f4:9a:2b:6c:23) is not ready: its unit has left no decision; see journalctl -u nodestrap-udev-net-manager@eth3"
 ok "the message does not have an interface that is as it should be" lacks "lo "
 fresh "eth0=configured eth1=unmanaged lo=unmanaged"; interface eth1 3 $other ours; decided eth1 nonsense; hook --timeout 5s
 ok "an invalid decision counts as undecided and gives a warning" eval 'ends 32 && says "eth1 ($other) is not ready: its unit" && says "$kept/eth1"'

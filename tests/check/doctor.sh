@@ -150,7 +150,7 @@ ok "doctor succeeds if the units of nodeadm call nodestrap" doctor 0 --instance-
 ok "disabled units of nodestrap are a warning if the units of nodeadm call nodestrap" check_is warning unit-disabled nodestrap-run.service
 enable nodestrap-config.service; enable nodestrap-run.service
 ok "doctor succeeds if both are enabled and drop-ins let one of them run" doctor 0 --instance-type g6.4xlarge --output json
-ok "the check of the bootstrappers warns that only one of them runs" check_is warning bootstrappers "nodeadm and nodestrap" "text=only one of them"
+ok "the check of the bootstrappers warns that only one of them runs" check_is warning bootstrappers "nodeadm and nodestrap" "text=only one of the two"
 rm -r "$root"/usr/lib/systemd/system/nodeadm-*.service.d
 ok "doctor fails if both are enabled without the drop-ins" doctor 70 --instance-type g6.4xlarge --output json
 ok "the check of the bootstrappers fails because both set up the node" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT "text=both set up the node in one boot"

@@ -140,7 +140,7 @@ head -c 5000 "$tmp/old.json" >"$tmp/bad.json"; ok "plan --diff refuses an incomp
 echo hello >"$tmp/bad.json"; ok "plan --diff refuses a file that is not JSON" refused 'it is not JSON, at line 1'
 : >"$tmp/bad.json"; ok "plan --diff refuses an empty file" refused 'it is empty'
 echo '{"planId": "x"}' >"$tmp/bad.json"; ok "plan --diff refuses JSON that is not a plan" refused 'it is not a plan;'
-sed 's/"formatVersion": 1/"formatVersion": 7/' "$tmp/old.json" >"$tmp/bad.json"; ok "plan --diff refuses another formatVersion" refused 'its formatVersion is 7, but this version reads 1'
+sed 's/"formatVersion": 1/"formatVersion": 7/' "$tmp/old.json" >"$tmp/bad.json"; ok "plan --diff refuses another formatVersion" refused 'its formatVersion is 7, but this nodestrap reads only 1'
 ok "plan --diff refuses endless input" eval 'two --diff <(printf "{\"a\": \""; yes x | tr -d "\n"); [ $status = 2 ] && says "it is too large for a plan"'
 rm "$tmp/bad.json"; ok "plan --diff refuses a missing file" refused 'No such file or directory'
 

@@ -130,7 +130,7 @@ done
 vars=("${environment[@]}" AWS_REGION=us-west-2)
 ok 'token without a cluster is an error' fails 2 EUSAGE 'token needs either --cluster-name NAME or --cluster-id ID'
 ok '--cluster-name together with --cluster-id is an error' fails 2 EUSAGE 'token needs either' --cluster-name a --cluster-id b
-ok 'an empty cluster name is an error' fails 2 EUSAGE 'the cluster name is empty' --cluster-name ''
+ok 'an empty cluster name is an error' fails 2 EUSAGE 'the cluster name or id is empty' --cluster-name ''
 ok 'a line end in the cluster name is an error' fails 2 EUSAGE 'has a control character' --cluster-name $'a\nx-k8s-aws-id: b'
 ok 'an empty --role-arn is an error' fails 2 EUSAGE '--role-arn is empty' --cluster-name demo --role-arn ''
 ok 'token does not take --root' fails 2 EUSAGE 'token does not take --root' --cluster-name demo --root /
@@ -218,7 +218,7 @@ assume=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDP
 vars=("${assume[@]}")
 ok 'with --role-arn, the assumed role signs the token' good "$ROLE_KEY" --role-arn "$ROLE"
 ok '--role-arn causes one AssumeRole request' sent 1 'AssumeRole 200'
-ok 'the error for a role that may not be assumed names its trust policy' fails 20 ESTS 'refused AssumeRole: AccessDenied (HTTP 403, request 4d5c1e2a-mock): the trust policy of that role must name the identity in use' \
+ok 'the error for a role that may not be assumed names its trust policy' fails 20 ESTS 'refused AssumeRole: AccessDenied (HTTP 403, request 4d5c1e2a-mock): the trust policy of the role in --role-arn must name the identity in use' \
         --cluster-name demo --role-arn "$ROLE/other"
 vars=("${assume[@]}" AWS_SECRET_ACCESS_KEY=false-secret)
 ok 'the error for a wrong secret key has the time of the clock' fails 20 ESTS 'it does not accept the credentials or the signature; the clock here is' --cluster-name demo --role-arn "$ROLE"

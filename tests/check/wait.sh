@@ -254,7 +254,7 @@ for broken in missing garbage; do
         joins "ca-$broken"; rm "$d/root/etc/kubernetes/pki/ca.crt"
         [ $broken = missing ] || echo no certificate >"$d/root/etc/kubernetes/pki/ca.crt"
         wait_for
-        ok "a CA file that is $broken is EAPICERT" fails EAPICERT "/etc/kubernetes/pki/ca.crt, the CA of the API server: "
+        ok "a CA file that is $broken is EAPICERT" fails EAPICERT "the CA of the API server in /etc/kubernetes/pki/ca.crt: "
 done
 of ca-damaged
 ok "a damaged CA file is EAPICERT" fails EAPICERT "/etc/kubernetes/pki/ca.crt has no readable certificate"

@@ -71,7 +71,7 @@ end absent name cluster ca behind ahead far-behind
 try "a missing Node is ENOTREGISTERED" fails absent ENOTREGISTERED "cluster training has no Node $NODE: kubelet has not registered it"
 try "one request is enough for a missing Node" says absent '(1 request in '
 try "the name of another Node is EFORBIDDEN" fails name EFORBIDDEN "the API server knows the role of this node, but does not let it see Node ip-10-0-2-99.us-west-2.compute.internal: 403 Forbidden (nodes \"ip-10-0-2-99"
-try "the message has the name that the API server expects" says name "; the cluster knows this node as $NODE: kubelet must register with that name (--hostname-override, in /etc/eks/kubelet/environment)"
+try "the message has the name that the API server expects" says name "; the cluster knows this node as $NODE: kubelet must register with that name, the private DNS name of this instance in EC2 (--hostname-override, in /etc/eks/kubelet/environment)"
 try "a token for another cluster is a 401 like any" fails cluster ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized). Cluster another probably lacks an access entry"
 try "the message also names a wrong name of the cluster" says cluster "the token may be for another cluster: another must be the name (spec.cluster.name) of the cluster at $API"
 try "the CA of another cluster" fails ca EAPICERT "10.0.2.100 presents a certificate that the cluster CA in /etc/kubernetes/pki/ca.crt has not signed ("
@@ -86,7 +86,7 @@ try "the message has the command for an access entry" says unmapped "aws eks cre
 authenticator_stop; learns nobody ENOTMAPPED
 try "the message allows for an authenticator without STS" eval 'named nobody ENOTMAPPED "" && says nobody "Or its authenticator cannot reach STS: its log in CloudWatch (authenticator) has the reason"'
 authenticator_start mapped 'system:node:{{EC2PrivateDNSName}}' viewers; learns group EFORBIDDEN
-try "the name of a node without its group is EFORBIDDEN" eval 'named group EFORBIDDEN "" && says group "the role must be mapped to user system:node:$NODE, which it is, and group system:nodes, as an access entry of type EC2_LINUX does"'
+try "the name of a node without its group is EFORBIDDEN" eval 'named group EFORBIDDEN "" && says group "the role must be mapped to user system:node:$NODE (it already is) and group system:nodes, as an access entry of type EC2_LINUX does"'
 restart_authenticator mapped somebody system:nodes; learns user EFORBIDDEN
 try "the group without the name of a node is EFORBIDDEN" eval 'named user EFORBIDDEN "" && says user "(nodes \"$NODE\" is forbidden: User \"somebody\" cannot watch resource \"nodes\"" && says user "the role must be mapped to user system:node:$NODE and group system:nodes"'
 restart_authenticator
@@ -144,7 +144,7 @@ try "kubelet of this boot takes it over" reports False KubeletNotReady "containe
 try "wait says that the Node is registered" until_told node "Node $NODE is registered, "
 try "wait says what the Node lacks" until_told node "Not yet (ENOTREADY): Node $NODE is registered with cluster training, but not Ready: KubeletNotReady: container runtime network not ready: NetworkReady=false"
 try "an admin deletes the Node" kubectl delete node $NODE
-try "wait says that kubelet does not register it again" until_told node "Not yet (ENOTREGISTERED): Node $NODE of cluster training was registered and then deleted: kubelet registers it only when it starts; run systemctl restart kubelet"
+try "wait says that kubelet does not register it again" until_told node "Not yet (ENOTREGISTERED): Node $NODE of cluster training was registered and then deleted: kubelet registers a Node only at startup; run systemctl restart kubelet"
 try "the Node is created again" register
 end node
 try "wait succeeds when the Node is Ready" ended_with node 0

@@ -157,7 +157,7 @@ TEST(settings_that_containerd_accepts_or_refuses) {
                 /* the file */
                 BAD("2.5.0", "[" I3 "]\nmax_concurrent_downloads = 'x'", IMAGES "max_concurrent_downloads", "a whole number"), BAD("2.5.0", "[" I3 "]\nsnapshotter = 'stargz'", IMAGES "snapshotter", "or in proxy_plugins"),
                 GOOD("2.5.0", "version = 5"), GOOD("2.5.0", "required_plugins = ['io.containerd.new.v1.x']"), GOOD("2.5.0", "[" R3 "]\nenable_cdi = 'x'"), GOOD("2.5.0", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']"),
-                BAD("2.1.9", "version = 1", "version", "schema 2 or 3"), BAD("2.1.9", "version = 4", "version", "does not know"), GOOD("2.4.2", "version = 4"), BAD("2.4.2", "version = 5", "version", "does not know"),
+                BAD("2.1.9", "version = 1", "version", "schema 2 or 3"), BAD("2.1.9", "version = 4", "version", "may know"), GOOD("2.4.2", "version = 4"), BAD("2.4.2", "version = 5", "version", "may know"),
                 /* the runtime spec */
                 BAD_SPEC("{'linux':{'resources':{'pids':{'limit':9223372036854775808.0}}}}", "linux.resources.pids.limit", "a 64-bit number"), GOOD_SPEC("{'linux':{'resources':{'pids':{'limit':9223372036854775807}}}}"),
                 BAD_SPEC("{'windows':'x'}", "windows", "must be a table"), BAD_SPEC("{'vm':5}", "vm", "must be a table"), BAD_SPEC("{'solaris':5}", "solaris", "must be a table"), GOOD_SPEC("{'vm':{},'windows':{'layerFolders':['/a']},'solaris':{}}"),
@@ -179,7 +179,7 @@ TEST(settings_that_a_version_ignores) {
                 BAD("1.7.24", "[" P2 ".containerd.runtimes.runc]\nsandboxer = 'x'", CRI "containerd.runtimes.runc.sandboxer", "new in 2.0"),
                 BAD("1.7.24", "State = '/a'", "State", "ignores it and reads state"), GOOD("1.7.24", "[" P2 ".containerd.runtimes.x]\nruntime_type = 'y'\noptions = {A = 1}"),
                 /* an unknown version: a rule of some versions is a warning */
-                BAD("2.5.0", "version = 5", "version", "does not know"), BAD("2.5.0", "[" R3 "]\nenable_cdi = 'x'", RUNTIME "enable_cdi", "must be true or false"),
+                BAD("2.5.0", "version = 5", "version", "may know"), BAD("2.5.0", "[" R3 "]\nenable_cdi = 'x'", RUNTIME "enable_cdi", "must be true or false"),
                 BAD("2.5.0", "required_plugins = ['io.containerd.new.v1.x']", "required_plugins[0]", "does not have"),
                 GOOD("2.1.9", "[" I3 "]\nmax_concurrent_downloads = 3"),
                 BAD("2.1.9", "[" R3 "]\ncdi_spec_dirs = ['/etc/cdi']", RUNTIME "cdi_spec_dirs", "lacks /var/run/cdi"), GOOD("2.1.9", "[" R3 "]\ncdi_spec_dirs = ['/etc/cdi', '/run/cdi']"),
@@ -215,12 +215,12 @@ TEST(registry_config_path_yields_to_settings_of_the_user) {
                 { "2.1.9", "[" I3 ".registry.mirrors.x]\nendpoint = ['https://m']", NULL, "without registry.config_path because of registry.mirrors" },
                 { "1.7.24", "[" P2 ".registry.configs.x.auth]\nusername = 'u'", NULL, "without registry.config_path because of registry.configs" },
                 { "2.1.9", "[" I3 ".registry]\nconfig_path = '/a'\nmirrors = {}", "/a", NULL },
-                { "2.1.9", "[" I3 "]\ndiscard_unpacked_layers = false", "/etc/containerd/certs.d", "one registry.config_path" },
-                { "2.1.9", "[" P2 ".containerd]\ndiscard_unpacked_layers = false", "/etc/containerd/certs.d", "one registry.config_path" },
+                { "2.1.9", "[" I3 "]\ndiscard_unpacked_layers = false", "/etc/containerd/certs.d", "one folder in registry.config_path" },
+                { "2.1.9", "[" P2 ".containerd]\ndiscard_unpacked_layers = false", "/etc/containerd/certs.d", "one folder in registry.config_path" },
                 { "2.0.7", "[" I3 "]\ndiscard_unpacked_layers = false", "/etc/containerd/certs.d:/etc/docker/certs.d", NULL },
                 { "2.1.9", "[" I3 "]\ndiscard_unpacked_layers = false\nmax_concurrent_downloads = 9", "/etc/containerd/certs.d:/etc/docker/certs.d", NULL },
                 { "2.1.9", "[" I3 "]\ndiscard_unpacked_layers = false\nuse_local_image_pull = true", "/etc/containerd/certs.d:/etc/docker/certs.d", NULL },
-                { "2.1.9", "[" P2 "]\nuse_local_image_pull = true\n[" P2 ".containerd]\ndiscard_unpacked_layers = false", "/etc/containerd/certs.d", "one registry.config_path" },
+                { "2.1.9", "[" P2 "]\nuse_local_image_pull = true\n[" P2 ".containerd]\ndiscard_unpacked_layers = false", "/etc/containerd/certs.d", "one folder in registry.config_path" },
                 { "2.1.9", "[" I3 "]\ndiscard_unpacked_layers = false\nregistry.config_path = '/a:/b'", "/a:/b", NULL },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -871,7 +871,7 @@ TEST(version_of_fabric_manager) {
         ASSERT_EQ(find(&b, "version", "nv-fabricmanager")->cause, CAUSE_VERSION);
         put_elf(&b, MANAGER, (ElfSpec){ STRINGS("575.57.08\0" "570.86.15") });
         compare(&b);
-        assert_check(&b, CHECK_UNKNOWN, "version", "nv-fabricmanager", "do not show");
+        assert_check(&b, CHECK_UNKNOWN, "version", "nv-fabricmanager", "cannot tell");
         put(&b, "/var/lib/dpkg/status", "Package: nvidia-fabricmanager-dev\nStatus: install ok installed\nVersion: 1\n\n"
             "Package: nvidia-fabricmanager-575\nVersion: 575.57.08-1\nStatus: install ok installed\n", 0644);
         compare(&b);
@@ -929,7 +929,7 @@ TEST(version_of_nvml) {
         ASSERT_EQ(find(&b, "version", "libnvidia-ml.so.1")->verdict, CHECK_FAILED);
         put_elf(&b, "/usr/lib64/libnvidia-ml.so.1", (ElfSpec){});
         compare(&b);
-        assert_check(&b, CHECK_UNKNOWN, "version", "libnvidia-ml.so.1", "do not show");
+        assert_check(&b, CHECK_UNKNOWN, "version", "libnvidia-ml.so.1", "cannot tell");
 }
 
 #define OPEN(version) "license=Dual MIT/GPL\0version=" version
@@ -1092,7 +1092,7 @@ TEST(image_with_leftovers) {
         assert_check(&b, CHECK_WARNING, "leftover-machine-id", NULL, "truncate -s 0");
         assert_check(&b, CHECK_WARNING, "leftover-array", "mdadm.conf", "ARRAY");
         assert_check(&b, CHECK_FAILED, "leftover-mount", "/etc/fstab", "90 s");
-        assert_check(&b, CHECK_WARNING, "leftover-mount", "/etc/systemd/system/data.mount", "remove the entry");
+        assert_check(&b, CHECK_WARNING, "leftover-mount", "/etc/systemd/system/data.mount", "remove this mount");
         assert_check(&b, CHECK_WARNING, "leftover-cdi", NULL, "remove this file");
         assert_check(&b, CHECK_WARNING, "leftover-node", NULL, "remove these files");
         assert_check(&b, CHECK_WARNING, "leftover-kubelet", NULL, "remove them");
@@ -1101,7 +1101,7 @@ TEST(image_with_leftovers) {
         assert_check(&b, CHECK_FAILED, "bootstrappers", NULL, "systemctl disable nodeadm-run.service");
         put(&b, "/etc/systemd/system/nodeadm-run.service.d/10-nodestrap.conf", "[Service]\n", 0644);
         search(&b);
-        assert_check(&b, CHECK_WARNING, "bootstrappers", NULL, "only one of them");
+        assert_check(&b, CHECK_WARNING, "bootstrappers", NULL, "only one of the two");
         put(&b, "/usr/lib/systemd/system/kubelet.service.d/10-nodestrap.conf", "[Service]\n", 0644);
         search(&b);
         assert_check(&b, CHECK_WARNING, "enabled", "kubelet.service", "wait for init");

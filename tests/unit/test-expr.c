@@ -289,7 +289,7 @@ TEST(syntax_errors) {
                 { "b'x'", "column 1: bytes are not supported here" }, { "rb'x'", "column 1: bytes are not supported here" },
                 { "{1: 2}", "column 1: maps are not supported here" },
                 { "vcpus{}", "column 6: messages are not supported here" },
-                { "vcpus.x", "column 7: no value here has fields" },
+                { "vcpus.x", "column 7: values here have no fields" },
                 { "vcpus.1", "column 6: the expression should end here, or an operator should follow" },
                 { "vcpus.(1)", "column 7: a name must follow the dot" },
                 { "12abc", "column 1: letters right after a number" }, { "0x", "column 1: letters right after a number" },

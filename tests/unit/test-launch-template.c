@@ -41,7 +41,7 @@ TEST(an_empty_template_is_accepted) {
         ASSERT_FOUND("[1, {a: b}]", ((Template){}), 0, "");
         ASSERT_FOUND("{NetworkInterfaces: 3, BlockDeviceMappings: [7, {}], MetadataOptions: [], TagSpecifications: x}",
                      ((Template){}), 0,
-                     "1:2 NetworkInterfaces: warning: gets the default security group of the VPC; set Groups; EFA needs one "
+                     "1:2 NetworkInterfaces: warning: gets the default security group of the VPC; set Groups: EFA needs a group "
                      "that allows all traffic within it\n");
         ASSERT_FOUND("BlockDeviceMappings:\n- {}\n- {}\n- DeviceName: /dev/sdf\n- DeviceName: xvdf\n", ((Template){}), -EINVAL,
                      "5:3 BlockDeviceMappings[3]: EINVALID: an earlier mapping has this DeviceName, or one that Linux takes for the same; "
@@ -70,8 +70,8 @@ TEST(names_and_blocks_of_terraform_are_understood) {
                      "the node without a token, and nodestrap needs no IMDSv1; write required\n"
                      "1:53 aws_launch_template.a.vpc_security_group_ids: EINVALID: EC2 refuses it with NetworkInterfaces; "
                      "move it to Groups of each interface\n"
-                     "2:1 aws_launch_template.a.network_interfaces: EINVALID: EC2 needs a primary interface; give one "
-                     "NetworkCardIndex 0 and DeviceIndex 0\n"
+                     "2:1 aws_launch_template.a.network_interfaces: EINVALID: EC2 needs a primary interface; give an "
+                     "interface NetworkCardIndex 0 and DeviceIndex 0\n"
                      "2:24 aws_launch_template.a.network_interfaces[0]: EINVALID: p5.48xlarge has no network card 32; the last "
                      "one is 31\n");
         ASSERT_FOUND("{\"instance_market_options\": [{\"market_type\": \"capacity-block\"}],\n"

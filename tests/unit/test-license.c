@@ -35,10 +35,10 @@ TEST(a_licence_that_never_comes_is_a_failure) {
         PARTS(m, true);
         ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE,
                      "GPU 0 (0000:31:00.0) is a fractional GPU and has no licence for NVIDIA Workstation; without a licence, CUDA fails after some time");
-        ASSERT_CONTAINS(m.work.text, "nvidia-gridd must get it, but does not run: journalctl");
+        ASSERT_CONTAINS(m.work.text, "nvidia-gridd must get the licence, but does not run; journalctl");
         put(&m, "/run/nvidia-gridd/pid", 0644);
         m.work.deadline_usec = now_usec();
-        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "nvidia-gridd must get it: journalctl");
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "nvidia-gridd must get the licence; journalctl");
         m.action.lenient = true;
         machine_clear(&m);
         ASSERT_EQ(license_work(&m.work), 0);

@@ -606,7 +606,7 @@ TEST(gpu_direct_sets_a_driver_option_on_trays_with_efa) {
         }
         BOX(b, "g6.xlarge");
         b.s.config.nvidia.gpu_direct = GPU_DIRECT_ON;
-        refused(&b, CAUSE_EFA, "spec.accelerator.nvidia.gpuDirect", "expects 1 EFA device, but a g6.xlarge has none: the boot fails");
+        refused(&b, CAUSE_EFA, "spec.accelerator.nvidia.gpuDirect", "expects 1 EFA device, but g6.xlarge has none: the boot fails");
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
         ASSERT_TRUE(sample_warned(&b.s, "too-many-efa"));
@@ -1076,7 +1076,7 @@ TEST(efa_has_modules_a_check_and_locked_memory) {
         sample_plan(&b.s);
         ASSERT_TRUE(!sample_warned(&b.s, "efa-unknown"));
         b.s.config.instance.expected_efa = 64;
-        refused(&b, CAUSE_EFA, "spec.instance.network.efa.expectedDevices", "expects 64 EFA devices, but a p5.48xlarge has at most 32: the boot fails");
+        refused(&b, CAUSE_EFA, "spec.instance.network.efa.expectedDevices", "expects 64 EFA devices, but p5.48xlarge has at most 32: the boot fails");
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
         ASSERT_TRUE(sample_warned(&b.s, "too-many-efa"));

@@ -269,9 +269,9 @@ static const Row rows[] = {
         { STORAGE_RAID0, "012", .of = 4, .cause = CAUSE_DISKS, .says = { "has 4 members, but only 3 instance stores are here (the raid0 array kubernetes lacks member 3 of its 4)", "nvme1n1" } },
         { STORAGE_RAID0, "01b", .of = 2, .cause = CAUSE_ARRAY, .says = { "has 2 members, but 3 instance stores are here", "nvme2n1" } },
         { STORAGE_RAID0, "011", .cause = CAUSE_ARRAY, .says = { "contradict each other", "nvme3n1" } },
-        { STORAGE_RAID0, "OOO", .cause = CAUSE_DISK_USED, .says = { "without the name kubernetes or metadata 1.2", "nvme1n1", "nvme2n1", "nvme3n1" } },
-        { STORAGE_RAID0, "AAA", "r012:b", .cause = CAUSE_DISK_USED, .says = { "without the name kubernetes or metadata 1.2", "nvme1n1", "nvme3n1", "blkdiscard --force" } },
-        { STORAGE_RAID0, "012", "r012E", .cause = CAUSE_ARRAY, .says = { "md127", "nvme0n1", "not an instance store", "for each instance store among" } },
+        { STORAGE_RAID0, "OOO", .cause = CAUSE_DISK_USED, .says = { "only an array with the name kubernetes and metadata 1.2", "nvme1n1", "nvme2n1", "nvme3n1" } },
+        { STORAGE_RAID0, "AAA", "r012:b", .cause = CAUSE_DISK_USED, .says = { "only an array with the name kubernetes and metadata 1.2", "nvme1n1", "nvme3n1", "blkdiscard --force" } },
+        { STORAGE_RAID0, "012", "r012E", .cause = CAUSE_ARRAY, .says = { "md127", "nvme0n1", "but also", "for each instance store among" } },
         { STORAGE_RAID0, "012", "r012:o", .cause = CAUSE_DISK_USED, .says = { "array md127", "`mdadm --stop /dev/md127`, and `blkdiscard --force`" } },
         { STORAGE_RAID0, "012", "r012:f", .cause = CAUSE_DISK_ERROR, .says = { "array md127", "Input/output error" } },
         { STORAGE_RAID0, "012", "r012:h", .cause = CAUSE_DISK_USED, .says = { "dm-3 is built on array md127" } },
@@ -673,7 +673,7 @@ TEST(expecting_more_disks_than_the_type_has_is_an_error) {
         m->s.config.instance.storage.expected_disks = 1;
         ASSERT_PLANNED(m);
         m->s.config.instance.storage.expected_disks = 2;
-        ASSERT_REFUSED(m, CAUSE_DISKS, "expects 2 instance stores, but a ");
+        ASSERT_REFUSED(m, CAUSE_DISKS, "expects 2 instance stores, but ");
         m->s.config.failure_policy = FAILURE_JOIN_TAINTED;
         ASSERT_REFUSED(m, CAUSE_DISKS, ": the boot fails");
         m->s.config.instance.storage.strategy = STORAGE_NONE;

@@ -67,7 +67,7 @@ TEST(invalid_toml_is_refused_with_line_and_reason) {
                 { "[[a]]\n\n[a]", 3, "already defined" },
                 { "[a]\n[[a]]", 2, "array of tables under" }, { "a={}\n[a.b]", 2, "cannot grow" },
                 { "a=[{}]\n[[a]]", 2, "array of tables under" },
-                { "a={b={c=1},b.d=2}", 1, "cannot grow" }, { "a=1\na.b=2", 2, "below one that has a value" },
+                { "a={b={c=1},b.d=2}", 1, "cannot grow" }, { "a=1\na.b=2", 2, "below a plain value" },
                 { "[a.b]\n[a]\nb.c=1", 3, "header of its own" },
                 { "a.b=1\n[a]", 2, "already defined" }, { "a", 1, "no = after" }, { "=1", 1, "key is missing" },
                 { "a b=1", 1, "no = after" },

@@ -358,7 +358,7 @@ static void assert_refused(const char *answer, size_t n, const char *text) {
 
 TEST(containerd_without_cri_is_an_error) {
         static const char without[] = SETTINGS STATUS("12");
-        assert_refused(without, sizeof without - 1, "containerd.service runs without CRI, which kubelet needs, and its log does not say why: look for disabled_plugins; ");
+        assert_refused(without, sizeof without - 1, "containerd.service runs without CRI, which kubelet needs, and its log does not say why: disabled_plugins may name CRI; ");
 }
 
 TEST(containerd_that_ends_without_an_answer_about_cri_is_an_error) {

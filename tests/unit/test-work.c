@@ -312,7 +312,7 @@ TEST(the_signal_that_killed_a_program_is_named) {
         BOX(killed, is_killed);
         ASSERT_TRUE(apply(&killed) < 0);
         ASSERT_CONTAINS(killed.results.items[0].text,
-                        "sh was killed by signal 9, by a user, or by the kernel when memory ran out (see journalctl "
+                        "sh was killed by signal 9 (from a user, or from the kernel when memory ran out: see journalctl "
                         "-k -g 'oom|out of memory'), last said \"making it\"; dmesg");
 }
 

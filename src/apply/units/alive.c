@@ -54,7 +54,7 @@ static void alive_stay(Unit *u) {
         (void)task_fail(u->task, -ESRCH, unit_cause(u->name),
                         "NVLSM has died since %s started it (its PID was in " SUBNET_MANAGER "), so the "
                         "NVLink switches have no subnet manager. /var/log/nvlsm.log and journalctl -u %s "
-                        "show why; systemctl restart %s starts both",
+                        "show why; systemctl restart %s starts NVLSM again",
                         u->name, u->name, u->name);
 }
 

@@ -54,7 +54,7 @@ static void refused(Unit *u) {
         _cleanup_(text_done) Text t = {};
         if (!journal_quote(&t, u->state.id, u->begun_usec, "failed to load plugin", "CRI") &&
             !journal_quote(&t, u->state.id, u->begun_usec, "failed to load plugin", "grpc.v1.cri"))
-                text_add(&t, " and its log does not say why: look for disabled_plugins");
+                text_add(&t, " and its log does not say why: disabled_plugins may name CRI");
         unit_forget_record(u);
         (void)task_fail(u->task, -EPROTONOSUPPORT, CAUSE_CRI,
                         "%s runs without CRI, which kubelet needs,%s; correct its configuration "

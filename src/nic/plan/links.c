@@ -92,7 +92,7 @@ static char *link_sentence(const Link *link, const char *name, const char *mac, 
                     *unit = unit_of(name);
         _free_ char *who = mac ? xasprintf("%s (%s)", name, mac) : xstrdup(name);
         if (want == WANT_DECISION)
-                return xasprintf("%s is not ready: its unit is still running; see journalctl -u "
+                return xasprintf("%s is not ready: its unit has left no decision; see journalctl -u "
                                  "%s", who, unit);
         if (want == WANT_UNMANAGED)
                 return xasprintf("%s is %s, instead of unmanaged; `networkctl status %s` names the file "

@@ -264,7 +264,7 @@ def array_of_metadata(version):
         sh(MDADM, '--create', '/dev/md/kubernetes', '--run', '--homehost=any', '--name=kubernetes', f'--metadata={version}', '--level=0',
            f'--raid-devices={len(names)}', *('/dev/' + n for n in names))
         settle()
-        yield 'EDISKUSED', ['or metadata 1.2. If', *names], False
+        yield 'EDISKUSED', ['and metadata 1.2. If', *names], False
     case.__doc__ = f'nodestrap refuses an array named kubernetes with metadata {version}'
     case.__name__ = f'array_of_metadata_{version.replace(".", "_")}'
     return case
