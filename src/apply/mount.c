@@ -141,8 +141,7 @@ static int mount_and_finish(Work *w, const char *device, const Content *content)
                 r = attributes_copy(covered, mounted);
                 r = r < 0 ? work_fail(w, r, CAUSE_MOUNT,
                                       "the file system on %s cannot be given the mode, owner and label of "
-                                      "that directory: %m",
-                                      target)
+                                      "the directory under it: %m", target)
                           : mark(w, mounted, content->type);
         }
         /* a daemon must not find it; the next boot makes it again */

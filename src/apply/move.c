@@ -198,7 +198,7 @@ static int store_choose(const Moving *m, Source *s) {
         if (r == -ESTALE) {
                 diag_warn(&m->work->warnings, "store-kept",
                           "%s of the root disk and %s/%s differ, and two stores cannot be merged. The one "
-                          "on the disks is used, the other stays hidden under the mount. `mount --bind / "
+                          "on the disks is used; the other stays hidden under the mount. `mount --bind / "
                           "/mnt` shows it as /mnt%s; empty that if you need nothing in it",
                           s->move->from, m->target, s->move->name, s->move->from);
                 return 0;

@@ -86,7 +86,7 @@ static void search_bootstrappers(const Look *l) {
         Check *c = TELL(l->checks, held ? CHECK_WARNING : CHECK_FAILED, "bootstrappers",
                         "nodeadm and nodestrap", list, NULL, "both are enabled; %s: systemctl disable %s",
                         held ? "nodestrap drop-ins let only one of the two set up the node, and an "
-                               "update may change which one"
+                               "update of either may change which"
                              : "nodestrap drop-ins are missing, so nodeadm and nodestrap both set up the "
                                "node in one boot",
                         list);

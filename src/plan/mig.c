@@ -197,7 +197,9 @@ static int add_request(const Mig *m, const MigRequest *request, unsigned gpus, M
                         strv_add(&l->profiles, wishes[k].word);
         }
         _free_ char *which = gpus_text(request), *what = wishes_text(wishes, n);
-        text_add(text, "%s%s: %s", text->size > 0 ? "; " : "", which, n > 0 ? what : "off");
+        const char *noun[] = { "", "GPU ", "GPUs " };
+        text_add(text, "%s%s%s: %s", text->size > 0 ? "; " : "", noun[MIN(request->n_gpus, 2U)],
+                 request->n_gpus > 0 ? which : "all GPUs", n > 0 ? what : "off");
         return 0;
 }
 

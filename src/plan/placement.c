@@ -37,8 +37,8 @@ static int refuse(const Cards *cards, const char *type, unsigned n, Diag *diag) 
                                      "fewer, or for another --instance-type",
                                      type, n, cards->n * cards->limit, cards->limit, on);
         return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--interfaces",
-                             "the limit per network card of %s is not known: at most %u can be placed, one "
-                             "on %s; ask for at most %u", type, cards->n, on, cards->n);
+                             "the number of interfaces that a network card of %s takes is not known, so one "
+                             "goes on %s; ask for at most %u", type, on, cards->n);
 }
 
 static void show(json_t *places, Text *text, unsigned card, unsigned device) {

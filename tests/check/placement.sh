@@ -35,8 +35,8 @@ ok 'the plan as text has metric, table and rules of an interface' grep -qx ' *ca
 # ---- refused, with the numbers ----
 ok 'plan refuses 65 interfaces of p5.48xlarge and says how many fit' refused 65 p5.48xlarge 'p5.48xlarge has no room for 65 interfaces: it takes 64, 2 on each of 32 network cards'
 ok 'plan refuses 4 interfaces of m5.large and says how many fit' refused 4 m5.large 'm5.large has no room for 4 interfaces: it takes 3, 3 on its network card'
-ok 'plan refuses 10 interfaces of a type with known cards but unknown limits' refused 10 p6e-gb200.36xlarge 'is not known: at most 9 can be placed, one on each of 9 network cards that take addresses'
-ok 'plan refuses 2 interfaces of a type with unknown cards' refused 2 p6e-gb300.36xlarge 'is not known: at most 1 can be placed'
+ok 'plan refuses 10 interfaces of a type with known cards but unknown limits' refused 10 p6e-gb200.36xlarge 'is not known, so one goes on each of 9 network cards that take addresses'
+ok 'plan refuses 2 interfaces of a type with unknown cards' refused 2 p6e-gb300.36xlarge 'is not known, so one goes on its network card; ask for at most 1'
 ok 'plan --interfaces suggests the nearest type for an unknown type' refused 2 p5.47xlarge 'did you mean p5.48xlarge?'
 for n in 0 -1 x 1000 ''; do ok "plan refuses the number of interfaces \"$n\"" refused "$n" m5.large "--interfaces takes a number from 1 to 999, not \"$n\""; done
 init_refuses() { ! "$nodestrap" init --interfaces 2 2>"$tmp/err" && says 'init does not take --interfaces'; }

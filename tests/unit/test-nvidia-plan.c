@@ -710,7 +710,7 @@ TEST(mig_comes_after_the_fabric_and_before_cdi) {
         ASSERT_ORDER(b, "await-unit:nvidia-cdi-refresh.service", "partition-gpus:mig", "set-clocks:clocks");
         ASSERT_EQ(action(&b, "partition-gpus:mig")->device.n_layouts, 8);
         ASSERT_EQ(action(&b, "partition-gpus:mig")->device.count, 8);   /* or the numbers of GPUs would be wrong */
-        ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "all: 7 x 1g.10gb");
+        ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "all GPUs: 7 x 1g.10gb");
         ASSERT_LAYOUT(b, 7, "1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb");
 }
 
@@ -836,7 +836,7 @@ TEST(mig_can_be_turned_off) {
         b.s.host.gpus.mig_default = (char *)"19,19";    /* the NodeConfig overrides it */
         sample_plan(&b.s);
         ASSERT_EQ(action(&b, "set-mig-mode:mig")->device.n_layouts, 8);
-        ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "all: off");
+        ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "all GPUs: off");
         ASSERT_STREQ(action(&b, "partition-gpus:mig")->why, "make all configured MIG instances, or none");
         ASSERT_LAYOUT(b, 7, "");
         /* without MIG there is nothing to do and nothing to report */
