@@ -81,9 +81,8 @@ static int look_until(Work *w, const KubeAccess *a) {
                 int r;
                 if (l.cause != CAUSE_NONE) {
                         r = work_fail(w, -EHOSTUNREACH, l.cause,
-                                      "%s; a Node %s may exist without the taint " TAINT_KEY ", and kubelet "
-                                      "would join as that Node: %s; to check again, run nodestrap init or "
-                                      "reboot",
+                                      "%s; a Node %s without the taint " TAINT_KEY " may exist, and kubelet "
+                                      "would use that Node: %s; to check again, run nodestrap init or reboot",
                                       l.text, a->node, what_kubelet_does(w));
                         work_progress(w, "%s; asking again", l.text);
                 } else {

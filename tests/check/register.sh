@@ -70,7 +70,7 @@ has '{"providerID": "kind://docker/training/x"}'; look 30
 ok 'a providerID of another form does not mean another instance' eval 'ends 60 && says "exists without the taint"'
 
 # ---- no answer, or not in time ----
-unknown() { ends 60 && says "^$1: .*; a Node $node may exist without the taint nodestrap/unhealthy, and kubelet would join as that Node: kubelet stays down; to check again, run nodestrap init or reboot"; }
+unknown() { ends 60 && says "^$1: .*; a Node $node without the taint nodestrap/unhealthy may exist, and kubelet would use that Node: kubelet stays down; to check again, run nodestrap init or reboot"; }
 kube --node "$node"; kill "${pids[-1]}"; wait "${pids[-1]}" 2>/dev/null; look 3
 ok 'kubelet stays down if the server refuses the connection' eval 'unknown EAPIROUTE && says "refuses the connection"'
 kube --node "$node" --fault 'status=503*2' --fault 'reset*1'; look 30

@@ -62,7 +62,7 @@ kubectl delete node $NODE >/dev/null; wait $!
 try "until the cluster has seen that it is gone" goes_on '"exists": false'
 
 # ---- no answer ----
-unknown() { holds "^$1: .*; a Node $NODE may exist without the taint nodestrap/unhealthy, and kubelet would join as that Node: kubelet stays down; to check again, run nodestrap init or reboot"; }
+unknown() { holds "^$1: .*; a Node $NODE without the taint nodestrap/unhealthy may exist, and kubelet would use that Node: kubelet stays down; to check again, run nodestrap init or reboot"; }
 api_stop
 look 30
 try "without an API server kubelet stays down" unknown EAPIROUTE
