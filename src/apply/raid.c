@@ -195,8 +195,8 @@ static int clean(Work *w, const char *array) {
                 return r;
         _free_ char *what = content_describe(&left);
         return work_fail(w, -EEXIST, CAUSE_ARRAY,
-                         "the new array %s shows %s from an earlier use; run wipefs -a /dev/%s",
-                         array, what, array);
+                         "the new array %s shows %s from an earlier use; run `mdadm --stop /dev/%s`, and "
+                         "`blkdiscard --force` for each member", array, what, array);
 }
 
 /* The members are checked: the success of mdadm is not enough. */

@@ -33,7 +33,7 @@ int config_check_expression(const Config *config, Diag *diag) {
         }
         diag_warn_at(diag, "max-pods-expression", config_position(config, path), path,
                      "%s; nodestrap uses the default number of pods",
-                     why ?: "its result is outside the range 1 to 2147483647 for m5.large, m5.4xlarge and "
+                     why ?: "it gives no number from 1 to 2147483647 for m5.large, m5.4xlarge or "
                             "p5.48xlarge");
         return 0;
 }

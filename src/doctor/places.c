@@ -26,7 +26,7 @@ static bool is_dangling(const Look *l, const char *path) {
 static void look_at(Look *l, const Need *need, const char *path, int fd) {
         struct stat st;
         bool itself = streq(path, need->name);
-        if (fd == -ENOENT)
+        if (fd == -ENOENT || fd == -ENOTDIR)
                 FAULT(l, need, "directory", path,
                       "%s is a dangling link, so mkdir fails: create its target, or remove the link", path);
         else if (fd < 0)

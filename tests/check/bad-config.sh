@@ -14,14 +14,14 @@ bad() {
 mock --imds "$fixtures/imds-m5" --user-data "$tmp/user-data"
 settled
 rm "$root$cache"                # nothing to fall back on
-none='add one to the user data'
+none='add a NodeConfig, bare or as MIME type'
 bad 'empty user data' 10 ENOCONFIG source "no NodeConfig found in user-data (empty)" </dev/null
 bad 'a script alone' 10 ENOCONFIG source "$none" <<<$'#!/bin/sh\nexport PASSWORD=CANARYscript'
 ok 'a script alone: a message calls it a script' says 'user-data: foreign-data: the first line marks this as a script'
 none='user-data: still base64 after decoding'
 bad 'base64 twice' 10 ENOCONFIG source "$none" < <(good | base64 | base64 -w 0)
 bad 'gzip twice' 10 ENOCONFIG source "${none/base64/gzip}" < <(good | gzip | gzip | base64)
-none='add one to the user data'
+none='add a NodeConfig, bare or as MIME type'
 bad 'a MIME message with only a script' 10 ENOCONFIG source "$none" <"$fixtures/user-data/shell-only"
 bad 'a manifest of another kind' 10 ENOCONFIG source 'the first one is of kind "Secret"' <<<$'apiVersion: v1\nkind: Secret\ndata: {a: CANARYsecret}'
 typed() { printf '%s\n' 'MIME-Version: 1.0' 'Content-Type: multipart/mixed; boundary="//"' '' '--//' "$1" ''; good; printf '\n--//--\n'; }

@@ -221,7 +221,7 @@ for row in [
     ("a hop limit of 0 is a warning", "metadata and volumes", put("MetadataOptions.HttpPutResponseHopLimit", 0), "MetadataOptions.HttpPutResponseHopLimit", W,
      "EC2 does not accept this value; use one of 1-64"),
     ("a hop limit of 65 is a warning", "metadata and volumes", put("MetadataOptions.HttpPutResponseHopLimit", 65), "MetadataOptions.HttpPutResponseHopLimit", W,
-     "write one of 1-64"),
+     "use one of 1-64"),
     ("instance tags in the metadata service are a warning", "metadata and volumes", put("MetadataOptions.InstanceMetadataTags", "enabled"), "MetadataOptions.InstanceMetadataTags", W,
      "EC2 then refuses an instance with a slash in a tag key, such as kubernetes.io/cluster/NAME; write disabled"),
     # ---- volumes

@@ -775,7 +775,10 @@ TEST(directories) {
         put_link(&b, "/var/lib/kubelet", "/mnt/gone");
         assert_look(&b, CHECK_FAILED, "directory", "dangling link");
         put(&b, "/mnt/gone", "", 0644);
-        assert_look(&b, CHECK_FAILED, "directory", "is not a directory");
+        assert_look(&b, CHECK_FAILED, "directory", "/var/lib/kubelet is not a directory");
+        ASSERT_OK(root_remove(b.root, "/var/lib/kubelet"));
+        put_link(&b, "/var/lib/kubelet", "/mnt/gone/below");
+        assert_look(&b, CHECK_FAILED, "directory", "/var/lib/kubelet is a dangling link");
 }
 
 TEST(files) {

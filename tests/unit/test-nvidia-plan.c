@@ -753,7 +753,7 @@ TEST(mig_profiles_are_ordered_so_that_they_fit) {
         ASSERT_LAYOUT(b, 5, "4g.20gb 3g.20gb");
         ASSERT_LAYOUT(b, 0, "left as it is");
         ASSERT_EQ(action(&b, "partition-gpus:mig")->device.layouts[0].gpu, 2);
-        ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "5, 2: 4g.20gb, 3g.20gb");
+        ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "GPUs 5, 2: 4g.20gb, 3g.20gb");
 }
 
 /* From the tables of the MIG user guide: layouts that fit on an A100, and layouts that do not. */

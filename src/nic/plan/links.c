@@ -12,7 +12,7 @@ typedef enum Want { WANT_UNMANAGED, WANT_PRIMARY, WANT_DECIDED, WANT_DECISION } 
 
 /* For a moment, networkd still lists an interface that went, while another has its name and MAC. */
 static const Link *link_of(const Links *links, const Interface *i) {
-        return FIND(l, links->items, links->n, streq(l->name, i->name) && l->index == i->index);
+        return FIND(l, links->items, links->n, streq(l->name, i->name) && (!l->index || l->index == i->index));
 }
 
 typedef enum Origin { ORIGIN_OURS, ORIGIN_DEFAULT, ORIGIN_FOREIGN } Origin;

@@ -136,7 +136,7 @@ part_restarts() {
 part_killed() {
         printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "kill -KILL $$$$"\nRestart=no\nType=notify\n' >$U/containerd.service.d/killed.conf; systemctl daemon-reload; systemctl stop kubelet containerd
         init 2>/run/err; try "init ends with exit status 50 if a unit is killed" is $? 50
-        try "the last line of init names the signal of the unit and its possible causes" says /run/err "containerd.service .*signal 9/KILL (from a user, or from the kernel when memory ran out"
+        try "the last line of init names the signal of the unit and its possible causes" says /run/err "containerd.service .*signal 9/KILL \(from a user, or from the kernel when memory ran out"
         rm $U/containerd.service.d/killed.conf; systemctl daemon-reload; systemctl reset-failed containerd
         again "a unit that was killed"
         hold_start; systemctl stop nodestrap-run; systemctl start --no-block nodestrap-run; until_is test -e /run/begun
