@@ -167,7 +167,7 @@ int status_bundle(Run *run) {
         r = streq(file, "-") ? output_bytes(packed, size, &run->diag)
                              : output_file(file, packed, size, &run->diag);
         if (r >= 0)
-                log_info("%s: %zu files in %s, %zu KiB; errors.txt names what is missing: %zu.",
+                log_info("%s: %zu files in %s, %zu KiB; errors.txt names what is missing (%zu).",
                          streq(file, "-") ? "stdout" : file, b.n + 1, b.top, size >> 10, b.n_missing);
         return r;
 }

@@ -380,7 +380,7 @@ static const char *hidden_metrics(const KubeletGiven *g) {
         _free_ char *before = xasprintf("1.%u", g->minor - 1);
         if (!*version || g->minor == 0 || streq(version, before))
                 return NULL;
-        return text_say(g->room, "must be %s, the version before this kubelet", before);
+        return text_say(g->room, "must be %s, the version before that of this kubelet", before);
 }
 
 /* ---- the rules ---- */

@@ -134,6 +134,13 @@ check_hook() {
         try "the hook fails if networkd manages an interface of the CNI" hook_fails "eth2 (0a:00:00:00:00:02) is configured, routable by /run/systemd/network/70-eks-eth2.network, instead of unmanaged"
         rm $networks/70-eks-eth2.network; reload
         ip link delete eth1; veth 1 $second down; try "the hook fails if an interface has no carrier" hook_fails "eth1 ($second), decided for systemd-networkd, is configuring, no-carrier by /run/systemd/network/70-eks-eth1.network, instead of configured"
+        # networkd answers before it has read that the interface went and another came
+        ip link set p1 up; eventually states "configured configured unmanaged" >/dev/null
+        questions_begin; systemctl kill -s STOP systemd-networkd; ip link delete eth1; veth 1 $second down; hook_begins; eventually asked 1 >/dev/null
+        systemctl kill -s CONT systemd-networkd; eventually states "configured configuring unmanaged" >/dev/null; kill $monitor
+        try "the hook does not take an interface that went for the one that came" no test -e /run/hook
+        ip link set p1 up
+        try "the hook ends when the interface that came is configured" hook_ended
         ip link delete eth1; snapshot $second; mkdir -p "$macs"; echo '{"interface": "eth1", "manager": "io.systemd.Network"}' >"$macs/$second"
         try "the hook fails if an interface never appears" hook_fails "(32 ELINK) at network: eth1 ($second), decided for systemd-networkd, has not appeared"
         hook_begins; hook_is_on_the_bus; veth 1 $second
