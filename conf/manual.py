@@ -15,7 +15,7 @@ TYPES = {"object": "map", "array": "list", "string": "text", "boolean": "true or
 # What people must know before they choose, and the program need not hold.
 FAILURE_POLICY = r""".PP
 A finding of check\-health is a failure if spec.accelerator.nvidia.health is
-require. Otherwise only a finding marked ! in
+require. Otherwise, as a rule, only a finding marked ! in
 .BR nodestrap\-codes (7),
 HEALTH, is one.
 .PP

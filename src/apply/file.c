@@ -27,7 +27,7 @@ static const struct { int error; const char *advice; } advices[] = {
         { EISDIR,  "move the directory away" },
         { ELOOP,   "it is a symbolic link, and its target may have another owner; replace it with a "
                    "file" },
-        { EBUSY,   "something is mounted over it; unmount that, or edit its source" },
+        { EBUSY,   "something is mounted over it; unmount that, or edit the source of that mount" },
         { EFBIG,   "it is too large to edit" },
         { EIO,     "the disk reports errors; replace the instance or the volume" },
         { EMFILE,  "raise the limit of open files (ulimit -n)" },

@@ -184,7 +184,7 @@ static int files_work(Work *w) {
         if (listed->state == FILE_STAGED && r >= 0 && files_at(w, listed->action, "renaming it into place"))
                 r = root_tmp_publish(&listed->tmp);
         if (r < 0)
-                log_debug("cannot list the new files in the manifest: %s", strerror(-r));
+                log_debug("cannot add the new files to the manifest: %s", strerror(-r));
         listed->state = FILE_OVER;
         root_tmp_release(&listed->tmp);
         batch_withhold(files);

@@ -37,7 +37,7 @@ static int device_take(Work *w, const char *device) {
         int fd = disk_lock(w->root, device, O_RDWR);
         if (fd < 0)
                 return work_fail(w, fd, CAUSE_DISK_ERROR,
-                                 "%s cannot be opened for writing: %m; dmesg shows whether it failed",
+                                 "%s cannot be opened for writing: %m; dmesg shows whether a disk failed",
                                  device);
         char **disks = w->action->storage.disks, **serials = w->action->storage.serials;
         for (size_t i = 0; disks[i] && r >= 0; i++)

@@ -217,7 +217,7 @@ char *holders_found(const Work *w) {
                         text_add(&t, " (%s)", *pid);
                 }
         if (n > 0)
-                text_add(&t, "%s one open", n == 1 ? " has" : " have");
+                text_add(&t, "%s a GPU open", n == 1 ? " has" : " have");
         for (const char *const *module = modules; *module; module++)
                 if (is_loaded(w, *module))
                         text_add(&t, "%s%s is loaded", t.size > 0 ? "; " : "", *module);

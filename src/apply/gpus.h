@@ -53,6 +53,6 @@ _must_check_ _nonnull(1) bool holders_note(const Work *w, char *const *names);
 _must_check_ _nonnull_ bool holders_stopped(const Work *w, const char *name);
 /* false: kubelet may run, so pods may use the GPUs. */
 _must_check_ _nonnull_ bool holders_may_stop(Work *w);
-/* "nv-hostengine (812), python3 (900) have one open; nvidia_drm is loaded"; "": no user found. The caller
+/* "nv-hostengine (812), python3 (900) have a GPU open; nvidia_drm is loaded"; "": no user found. The caller
  * frees it. */
 _must_check_ _nonnull_ char *holders_found(const Work *w);

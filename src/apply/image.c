@@ -130,9 +130,9 @@ int image_work(Work *w) {
         if (found == FOUND_NOTHING && there == 0) {
                 /* A custom AMI may use another sandbox image. */
                 diag_warn_at(&w->warnings, "no-sandbox-archive", NULL, w->action->target,
-                             "is missing, and %s the image %s%s, so no pod starts here, unless "
-                             "spec.containerd.config names another sandbox image. The AMI must contain the "
-                             "archive (`ctr --namespace k8s.io images export`)",
+                             "is missing, and %s the image %s%s; without that image no pod starts here, "
+                             "unless spec.containerd.config names another sandbox image. The AMI must "
+                             "contain the archive (`ctr --namespace k8s.io images export`)",
                              r < 0 ? "nodestrap cannot tell if containerd has" : "containerd does not have",
                              w->action->with,
                              w->action->image.snapshotter ? " where SOCI finds it" : "");

@@ -28,8 +28,8 @@ int channel_work(Work *w) {
                         return work_fail(w, r, CAUSE_IMEX, "/proc/devices cannot be read: %m");
                 return work_fail(w, r, CAUSE_IMEX,
                                  "the NVIDIA driver offers no IMEX channels (/proc/devices has no " CHANNELS
-                                 "): it is not loaded, too old, or loaded with ImexChannelCount=0 (see "
-                                 "/proc/driver/nvidia/params)");
+                                 "): it is not loaded, is too old, or was loaded with ImexChannelCount=0 "
+                                 "(see /proc/driver/nvidia/params)");
         }
         const char *name = strrchr(target, '/') + 1;
         r = startswith(name, "channel") ? parse_u64(name + strlen("channel"), &channel) : -EINVAL;

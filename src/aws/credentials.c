@@ -276,8 +276,8 @@ static int from_role(Imds *imds, uint64_t deadline, Credentials *ret, Diag *diag
         explicit_bzero(text, size);
         if (why)
                 return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS,
-                                  "the metadata service gives no credentials for the instance role: %s; its "
-                                  "trust policy must allow ec2.amazonaws.com to assume it",
+                                  "the metadata service gives no credentials for the instance role: %s; the "
+                                  "trust policy of the role must allow ec2.amazonaws.com to assume it",
                                   why);
         return 1;
 }

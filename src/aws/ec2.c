@@ -75,8 +75,8 @@ int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag) {
         if (query_lacks_fips(&sts_api, ec2->region))
                 diag_warn(diag, "fips-endpoint",
                           "AWS_USE_FIPS_ENDPOINT is true, but STS has no known FIPS endpoint in %s. If "
-                          "kubelet has it in its environment, the cluster may reject the node: unset it, or "
-                          "set AWS_ENDPOINT_URL_STS",
+                          "kubelet has the variable in its environment, the cluster may reject the node: "
+                          "unset it, or set AWS_ENDPOINT_URL_STS",
                           ec2->region);
         if (!asks_ec2)
                 return 0;

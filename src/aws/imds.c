@@ -166,7 +166,7 @@ static const char *describe_errno(int r) {
 static char *describe_status(unsigned status) {
         if (status >= 300 && status < 400)
                 return xasprintf("HTTP %u, a redirect, which nodestrap never follows: a server other than "
-                                 "the metadata service answers; check the route to its address",
+                                 "the metadata service answers; check the route to the metadata service",
                                  status);
         if (status == 403)
                 return xstrdup("HTTP 403: the metadata service is switched off in the metadata options of "

@@ -75,7 +75,7 @@ int imds_verify_identity(Imds *i, const char *certificates, char **ret_account, 
         document = find_document(text, size, certificates, &n);
         if (n == 0)
                 return refuse(diag, "the *.pem files beside the trusted keys contain no certificate; add "
-                                    "those that AWS publishes");
+                                    "the AWS certificate for this region");
         if (!document)
                 return refuse(diag, "its identity document (/latest/" SIGNED ") is not signed by a "
                                     "certificate in the *.pem files beside the trusted keys; add the AWS "

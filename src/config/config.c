@@ -41,7 +41,7 @@ static int fail_without(const Documents *documents, Diag *diag) {
                              "no NodeConfig found in %s: no document has kind " CONFIG_KIND
                              " and apiVersion " CONFIG_API_VERSION "%s%s; add a NodeConfig, bare or as MIME "
                              "type application/node.eks.aws",
-                             origin, other ? ", the first one is of kind " : "", other ?: "");
+                             origin, other ? "; the first one is of kind " : "", other ?: "");
 }
 
 static int merge_documents(const Documents *documents, Merge *m, Diag *diag) {

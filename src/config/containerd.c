@@ -475,5 +475,5 @@ void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *co
 
 const char *containerd_consequence(const char *fault) {
         return strstr(fault, "otherwise") || strstr(fault, " would start")
-                       ? "" : "; containerd would exit, or would not serve CRI";
+                       ? "" : "; as it is, containerd would exit, or would not serve CRI";
 }

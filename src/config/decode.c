@@ -71,7 +71,7 @@ static void warn_unknown(Decoder *d, const Field *fields, Mark mark, const Path 
                      blank   ? ": "
                      : colon ? ": a space is missing after the colon"
                              : "",
-                     blank ?: "", blank ? " in it looks like a space" : "");
+                     blank ?: "", blank ? " in it is not an ordinary space" : "");
         diag_suggest_name(d->diag, "", near);
 }
 

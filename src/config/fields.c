@@ -131,11 +131,11 @@ static const Field local_storage_fields[] = {
           BOUND(STRING, instance.storage.mount_path, bind_mount_path), NODEADM("/mnt/disks") },
         { FIELD("disabledMounts", "Data that stays on the root disk."), .fields = disabled_mount_item,
           BOUND(LIST, instance.storage, bind_disabled_mounts), NODEADM("[\"PodLogs\"]") },
-        { FIELD("filesystem", "File system of these disks."), NAMES(filesystem_table),
+        { FIELD("filesystem", "File system of the instance store disks."), NAMES(filesystem_table),
           AT(ENUM, instance.storage.filesystem), OURS("ext4") },
         { FIELD("expectedDisks",
-                "Number of these disks that must exist; 0: that of the instance type. Without a strategy, "
-                "a boot only warns of missing disks."), .max = 1024,
+                "Number of instance store disks that must exist; 0: that of the instance type. Without a "
+                "strategy, a boot only warns of missing disks."), .max = 1024,
           AT(INTEGER, instance.storage.expected_disks), OURS("8") },
         {}
 };

@@ -181,7 +181,10 @@ const char *static_memory(const KubeletGiven *g) {
         text_add(g->room,
                  "is Static and needs reservedMemory of %s: kubeReserved %s, systemReserved %s and "
                  "evictionHard %s",
-                 want, kube, own, text_in(g, "evictionHard", "memory.available"));
+                 want, kube, own,
+                 json_is_true(json_object_get(g->all, "ignoreEviction"))
+                         ? "0"
+                         : text_in(g, "evictionHard", "memory.available"));
         return text_say(g->room,
                         "; reservedMemory has %s: set it to [{numaNode: 0, limits: {memory: %s}}], or "
                         "split that among the NUMA nodes", sum > 0 ? has : "none", want);

@@ -157,8 +157,8 @@ static const char *taints(const KubeletGiven *g) {
         size_t i;
         json_array_foreach(json_object_get(g->all, "registerWithTaints"), i, taint)
                 if (!kubelet_label_is_valid(json_get_text(taint, "key"), json_get_text(taint, "value")))
-                        return text_say(g->room, "contains an invalid taint at [%zu]: write key and value "
-                                        "like nvidia.com/gpu and present", i);
+                        return text_say(g->room, "contains an invalid taint at [%zu]: write it like key: "
+                                                 "nvidia.com/gpu, value: present", i);
         return NULL;
 }
 
@@ -226,7 +226,11 @@ static const char *gates_of_defaults(const KubeletGiven *g) {
 static const char *shared_port(const KubeletGiven *g) {
         double port = number(g, g->key, streq(g->key, "healthzPort") ? 10248 : 0);
         bool same = port != 0.0 && port == (number(g, "port", 0) ?: 10250);
-        return same ? "must differ from port (default: 10250)" : NULL;
+        if (!same)
+                return NULL;
+        return streq(g->key, "healthzPort")
+                       ? "healthzPort (default: 10248) must differ from port (default: 10250)"
+                       : "must differ from port (default: 10250)";
 }
 
 /* k8s.io/cri-client/pkg/remote_runtime.go: kubelet ends when containerd does not answer its first question in
@@ -268,7 +272,7 @@ static const char *user_namespaces(const KubeletGiven *g) {
         json_int_t most = ids > 0 ? all / ids - 1 : 0;
         if (!from(g, 30) || ids <= 0 || pods <= (double)most)
                 return NULL;
-        return text_say(g->room, "must be at most %lld: kubelet keeps %lld user IDs for each pod",
+        return text_say(g->room, "maxPods must be at most %lld: kubelet keeps %lld user IDs for each pod",
                         (long long)most, (long long)ids);
 }
 

@@ -18,10 +18,10 @@ static bool fail(const Merge *m, Diag *diag, const char *path, const char *fault
         KubeletSetting s = {};
         if (kubelet_setting_find(key, &s) && s.since > 0) {
                 merge_warn(m, diag, "kubelet-setting", path,
-                           "%s; kubelet 1.%u and newer would not start", fault, s.since);
+                           "%s; as it is, kubelet 1.%u and newer would not start", fault, s.since);
                 return true;
         }
-        _free_ char *text = xasprintf("%s; kubelet would not start", fault);
+        _free_ char *text = xasprintf("%s; as it is, kubelet would not start", fault);
         config_report(m, diag, path, text);
         return false;
 }

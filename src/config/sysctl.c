@@ -39,7 +39,7 @@ static char *setting_fault(const Merge *m, const char *name, const char *text) {
                 return xstrdup("names a program that the kernel would start as root: set it in the image, in "
                                "a file in /etc/sysctl.d");
         if (wanted && !streq(value, wanted) && protects_kernel_defaults(m))
-                return xasprintf("kubelet starts only with the value %s: leave it out, or set "
+                return xasprintf("kubelet starts only with the value %s: leave this setting out, or set "
                                  "spec.kubelet.config.protectKernelDefaults: false", wanted);
         if (endswith(path, "/tcp_fastopen_key") || endswith(path, "/stable_secret"))
                 return xstrdup("is a secret, which plans and logs would show. Have a script write it to a "

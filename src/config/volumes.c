@@ -116,8 +116,8 @@ static void check_pair(Check *c, const Target *t, const Target *before) {
         const char *a = t->path, *b = before->path;
         _free_ char *folder = folder_of(a);
         if (streq(a, b))
-                complain(c, t->entry, t->key, "%s is also a target of " VOLUMES "[%zu], and only one can be "
-                                              "seen there", a, before->entry);
+                complain(c, t->entry, t->key, "%s is also a target of " VOLUMES "[%zu]: name each directory "
+                                              "only once", a, before->entry);
         else if (lies_below(a, b) || lies_below(b, a))
                 complain(c, t->entry, t->key, "%s and %s, a target of " VOLUMES "[%zu], overlap, so "
                                               "one would hide files of the other: put them side by side",

@@ -23,7 +23,7 @@ static int fail_overload(ExprError *error, const Expr *e, const ExprType *types)
                 return e->n == 1 ? expr_fail(error, e->at, "no such overload: %s%s", e->name, a)
                                  : expr_fail(error, e->at, "no such overload: %s %s %s", a, e->name, b);
         if (e->n > 2 || e->n == 0)
-                return expr_fail(error, e->at, "%s() does not take %zu arguments", e->name, e->n);
+                return expr_fail(error, e->at, "%s() does not take %zu arguments", e->name, e->n - e->method);
         if (e->method)
                 return expr_fail(error, e->at, "no such overload: %s.%s(%s)", a, e->name, b);
         return expr_fail(error, e->at, "no such overload: %s(%s%s%s)", e->name, a, *b ? ", " : "", b);

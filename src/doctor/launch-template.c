@@ -46,8 +46,8 @@ static const struct KeyRule {
         const char *text;
 } key_rules[] = {
         { "HttpEndpoint", "disabled", ALWAYS, CAUSE_IMDS,
-          "nodestrap reads user data from the metadata service, so the boot ends with EIMDS; set it to "
-          "enabled" },
+          "nodestrap reads user data from the metadata service, without which the boot ends with EIMDS; "
+          "write enabled" },
         { "HttpTokens", "optional", ALWAYS, CAUSE_NONE,
           "IMDSv1 gives the credentials of the node without a token, and nodestrap needs no IMDSv1; write "
           "required" },
@@ -251,7 +251,7 @@ static void check_interface(Lint *l, const Interface *nic) {
                 check_card(l, nic);
         if (!l->t->terraform && !get(nic->node, "Groups") && !get(nic->node, "NetworkInterfaceId"))
                 say(l, CAUSE_NONE, nic->node,
-                    "gets the default security group of the VPC; set Groups: EFA needs a group that allows "
+                    "gets the default security group of the VPC; set Groups. EFA needs a group that allows "
                     "all traffic within it");
 }
 
@@ -268,8 +268,8 @@ static void check_network(Lint *l) {
                     "EC2 needs a primary interface; give an interface NetworkCardIndex 0 and DeviceIndex 0");
         if (l->efa < want)
                 say(l, c->failure_policy == FAILURE_JOIN_TAINTED ? CAUSE_NONE : CAUSE_EFA, list ?: l->t->data,
-                    "has %u EFA devices, and spec.instance.network.efa wants %u: the boot reports EEFA; "
-                    "add interfaces, or lower expectedDevices", l->efa, want);
+                    "has too few EFA devices (%u), and spec.instance.network.efa wants %u: the boot reports "
+                    "EEFA; add interfaces, or change mode or expectedDevices", l->efa, want);
 }
 
 /* ---- capacity, storage, tags ---- */

@@ -87,7 +87,7 @@ void look_file(Look *l, const Need *need) {
         if (fd < 0 && !dangling && look_is_later(l, need, "file"))
                 return;
         if (!there || !S_ISREG(st.st_mode) || st.st_size == 0)
-                FAULT(l, need, "file", there ? path : NULL, "%s: add it to the image%s",
+                FAULT(l, need, "file", there ? path : NULL, "%s: add the file to the image%s",
                       dangling               ? "it is a dangling link"
                       : !there               ? "it is missing"
                       : !S_ISREG(st.st_mode) ? "it is not a regular file"

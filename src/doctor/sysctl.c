@@ -91,7 +91,7 @@ void look_sysctl(Look *l, const Need *need) {
                 look_well(l, need, "sysctl", found);
         else
                 FAULT(l, need, "sysctl", found,
-                      "with protectKernelDefaults, kubelet starts only if it is %s: set %s = %s in a file in "
-                      "/etc/sysctl.d, or in spec.instance.sysctl",
+                      "with protectKernelDefaults, kubelet starts only if the value is %s: set %s = %s in a "
+                      "file in /etc/sysctl.d, or in spec.instance.sysctl",
                       rest, name, rest);
 }

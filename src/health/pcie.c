@@ -103,7 +103,7 @@ static void check_width(const char *kind, const Link *links, size_t n, const Lin
                             kind, l->width, l->width_limit);
         else if (siblings > 0)
                 finding_add(f, "pcie-width", l->address, false,
-                            "the PCIe link of this %s uses %u lanes, but most others of its model %u; "
+                            "the PCIe link of this %s uses %u lanes, but most others of its model use %u; "
                             ADVICE,
                             kind, l->width, siblings);
 }

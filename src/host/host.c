@@ -135,7 +135,7 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
         if (e != 0)
                 return diag_error_at(diag, -ENOENT, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",
                                      "its host name does not resolve (%s), but a node on an Outpost needs "
-                                     "its addresses in /etc/hosts; check the DNS settings of the VPC",
+                                     "that host in /etc/hosts; check the DNS settings of the VPC",
                                      gai_strerror(e));
         for (struct addrinfo *a = list; a; a = a->ai_next)
                 add_address(&h->api_server_addresses, a->ai_addr);

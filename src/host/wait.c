@@ -148,8 +148,8 @@ static int wait_failed(Diag *diag, int r) {
                                   "stopped by %s while waiting for disks; nothing was changed",
                                   stop_name(stop_signal()));
         return fact_error(diag, r, UDEV_DIR,
-                          "cannot watch udev, and disks are missing; is fs.inotify.max_user_instances used "
-                          "up?");
+                          "cannot watch udev, and disks are not ready; is fs.inotify.max_user_instances "
+                          "used up?");
 }
 
 uint64_t wait_deadline(uint64_t begin, uint64_t seen, bool missing, const HostOptions *options) {

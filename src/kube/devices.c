@@ -56,7 +56,7 @@ static char *judge_one(const char *name, int64_t expected, int64_t plugin, int64
         bool pages = startswith(name, "hugepages-");
         if (plugin > 0 && dra > 0)
                 return xasprintf("a device plugin offers %lld of %s and a DRA driver %lld, so two pods may "
-                                 "get the same device. Remove the plugin or the driver from this node",
+                                 "get the same device. Remove the plugin or the DRA driver from this node",
                                  (long long)plugin, name, (long long)dra);
         if (plugin + dra >= expected)
                 return NULL;

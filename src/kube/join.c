@@ -162,7 +162,7 @@ static void look_at_devices(Watch *w) {
                          xasprintf("Node %s of cluster %s is Ready, but %s", w->access->node,
                                    w->access->cluster,
                                    text ?: "init left no readable report of how many devices the node has; "
-                                           "run sudo nodestrap wait"));
+                                           "run wait with sudo, or nodestrap init"));
 }
 
 /* A watch begins with an event for an existing Node: no event means no Node. */

@@ -6,7 +6,7 @@
 
 typedef struct Link {
         char *name;
-        unsigned index;                 /* of the kernel; an interface that comes again has a new one. 0: not known */
+        unsigned index;                 /* new for an interface that comes again; 0: not known */
         char *setup;                    /* AdministrativeState: "configured", "unmanaged", "pending", … */
         char *operational;              /* "routable", "degraded", "no-carrier", … */
         bool stuck;                     /* it wants an address or a route that it is still removing */

@@ -242,7 +242,7 @@ static int ask_for_tag(NetEvent *e) {
         int r = imds_get(e->imds, "meta-data/placement/region", &region, NULL, &found);
         THEN(r, imds_get(e->imds, "meta-data/services/domain", &domain, NULL, &found));
         if (r == -ENOENT)
-                return net_event_error(e, r, "the metadata service did not return the region");
+                return net_event_error(e, r, "the metadata service did not return the region or domain");
         if (r >= 0) {
                 Ec2 ec2 = { .region = region, .domain = domain, .imds = e->imds,
                             .deadline_usec = e->deadline_usec, .turns = e->dry_run ? NULL : e->root };

@@ -72,7 +72,7 @@ static const Array *holding_array(Stores *s) {
                         refuse_mixed(s, a);
                 else if (found)
                         stores_refuse(s, CAUSE_ARRAY,
-                                      "two arrays hold the instance stores, %s and %s. Stop the one that "
+                                      "two arrays, %s and %s, hold the instance stores. Stop the one that "
                                       "you do not need (`mdadm --stop`), clear its members (`blkdiscard "
                                       "--force`), and run nodestrap init again", found->name, a->name);
                 found = a;

@@ -352,8 +352,8 @@ static void judge(Plan *plan, const Config *config, const Host *host, const Choi
         const char *path = "spec.containerd.config.grpc.address";
         if (!streq(plan_containerd_socket(config, host, false), c->socket))
                 diag_warn_at(&plan->warnings, "containerd-setting", NULL, path,
-                             "differs from the socket that kubelet uses under the name nodeadm, "
-                             "%s", c->socket);
+                             "differs from %s, the socket that kubelet uses under the name nodeadm",
+                             c->socket);
         (void)!containerd_judge(&given, foretell, plan);
         if (given.version)
                 containerd_look(&given, tell_passed_over, plan);

@@ -35,7 +35,7 @@ static void check_length(Plan *plan, const char *text) {
         if (strlen(ARGUMENTS "=") + strlen(value ?: "") < VARIABLE_MAX)
                 return;
         diag_warn_at(&plan->warnings, "kubelet-flag", NULL, "spec.kubelet.flags",
-                     "make a command line over 128 KiB, and systemd cannot start kubelet with it; use "
+                     "the command line is over 128 KiB, and systemd cannot start kubelet with it; use "
                      "spec.kubelet.config instead");
         diag_foretell(&plan->warnings, CAUSE_INVALID);
 }

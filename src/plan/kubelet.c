@@ -269,7 +269,8 @@ static int add_node_flags(char ***flags, const Config *config, const Host *host,
         if (!name)
                 r = diag_error(diag, -EINVAL, CAUSE_FACTS,
                                "the private DNS name of the instance is not known, but it must be the node "
-                               "name; to use the instance id, set featureGates.InstanceIdNodeName: true");
+                               "name; to use the instance id, set spec.featureGates.InstanceIdNodeName: "
+                               "true");
         if (!address)
                 r = diag_error_at(diag, -EINVAL, CAUSE_FACTS, NULL, "spec.cluster.cidr",
                                   "the primary interface has no %s address, but the services of the cluster "
@@ -354,7 +355,7 @@ static void warn_of_versions(Plan *plan, const Host *host) {
 
 static void foretell(void *context, const char *path, const char *fault) {
         Plan *plan = context;
-        diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path, "%s; kubelet would not start",
+        diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path, "%s; as it is, kubelet would not start",
                      fault);
         if (!plan->as_nodeadm)          /* nodeadm writes it anyway */
                 diag_foretell(&plan->warnings, CAUSE_INVALID);

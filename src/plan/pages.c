@@ -98,7 +98,7 @@ static int refuse_size(const Host *host, uint64_t size, Diag *diag) {
                              host->modelled ? "the kernel of Amazon Linux" : "this kernel",
                              *there ? there : "no huge pages",
                              host->modelled && streq(host->arch ?: "", "aarch64")
-                                     ? " (one with base pages of 64 KiB: 2Mi, 512Mi, 16Gi)"
+                                     ? " (a kernel with base pages of 64 KiB has 2Mi, 512Mi, 16Gi)"
                                      : "");
 }
 
@@ -163,7 +163,7 @@ int plan_pages(Plan *plan, const Config *config, const Host *host, Diag *diag) {
                 for (size_t i = 0; i < host->n_pools; i++)
                         if (i == 0 || host->pools[i].size != host->pools[i - 1].size)
                                 reserve(plan, config, host, &(PageRequest){ host->pools[i].size, 0, -1 },
-                                        "free huge pages that the image reserved");
+                                        "release huge pages that the image reserved");
                 return 0;
         case HUGEPAGES_AUTO:
                 plan_for_efa(plan, config, host);

@@ -84,8 +84,8 @@ static void refuse_missing(Stores *s) {
         _free_ char *idle = s->seen->idle ? strv_join(s->seen->idle, ", ") : NULL;
         stores_refuse(s, CAUSE_DISKS,
                       "%zu of %u instance stores %s missing%s: %s says %u, but this machine has %s%s%s. "
-                      "Stop and start the instance to move it to other hardware, or set expectedDisks to the "
-                      "number present",
+                      "Stop and start the instance to move it to other hardware, or set expectedDisks to "
+                      "the number present (not 0)",
                       missing, s->expected, missing == 1 ? "is" : "are", roles,
                       host_expected_by(s->config, s->host), s->expected, here.data ?: "none",
                       idle ? ", and no disk on the controllers at " : "", idle ?: "");

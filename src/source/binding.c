@@ -96,7 +96,8 @@ int signatures_check(const Root *root, const Signatures *signatures, const Trust
         if (r == -EACCES && only_looks) {
                 diag_warn(diag, "serial-not-checked",
                           SERIALS_FILE " is readable only by root, so nodestrap cannot tell if this "
-                                       "configuration is older than the one applied last; run it as root");
+                                       "configuration is older than the one applied last; run nodestrap as "
+                                       "root");
                 r = 0;
         }
         if (r < 0)

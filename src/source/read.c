@@ -127,7 +127,8 @@ static int read_descriptor(int own, const char *name, Blobs *ret, Diag *diag) {
 static int refuse_stream(const char *name, Diag *diag) {
         return diag_error_in(diag, -EINVAL, CAUSE_USAGE, name,
                              "is a pipe or a descriptor, which may never end; write its content to a file. "
-                             "nodestrap plan and config check read pipes, but not with --root");
+                             "nodestrap plan and nodestrap config check can read pipes, but not with "
+                             "--root");
 }
 
 static bool is_drop_in(const Root *root, const char *path, const char *name) {

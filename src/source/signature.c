@@ -137,7 +137,8 @@ static int verify(Blob *blob, const Trust *trust, Signature *ret, Diag *diag) {
         if (r < 0)
                 return diag_error_in(diag, r, CAUSE_SIGNATURE, blob->at.source,
                                      "has a damaged signature, or text after it: the file was changed after "
-                                     "nodestrap config sign; check the change, then sign it again");
+                                     "nodestrap config sign; check the change, then sign the original "
+                                     "again");
         const TrustedKey *key = FIND(k, trust->keys, trust->n, streq(k->name, ret->key));
         _free_ char *files = key_files(trust);
         if (!key)
@@ -148,8 +149,8 @@ static int verify(Blob *blob, const Trust *trust, Signature *ret, Diag *diag) {
         r = ed25519_verify(&key->key, bytes, size, value, diag);
         if (r == 0)
                 return diag_error_in(diag, -EKEYREJECTED, CAUSE_SIGNATURE, blob->at.source,
-                                     "was changed after it was signed, or not signed with the private key "
-                                     "for %s, which it names; sign it again", key->file);
+                                     "was changed after it was signed, or its signature names %s, but "
+                                     "another private key made it; sign the original again", key->file);
         ret->source = xstrdup(blob->at.source);
         ret->file = xstrdup(key->file);
         return r < 0 ? r : 0;

@@ -4,7 +4,7 @@
 # imds: imds-m5
 # gpu: p5-48xlarge many
 # tree: gpu
-# console: check-health:gpus: pcie-width: GPU 1 \(0000:64:00.0\): .*uses 8 lanes, but most others of its model 16
+# console: check-health:gpus: pcie-width: GPU 1 \(0000:64:00.0\): .*uses 8 lanes, but most others of its model use 16
 # console: check-health:gpus: pcie-speed: GPU 2 \(0000:75:00.0\): .*at 16.0 GT/s, but most others of its model at 32.0 GT/s
 # console: check-health:gpus: pcie-width: 0000:50:00.0: the PCIe link of this EFA device
 # console: check-health:gpus: efa-port: the port of EFA device rdmap80s0 is "1: DOWN"|check-health:gpus: efa-port: 0000:50:00.0: the port of EFA device rdmap80s0

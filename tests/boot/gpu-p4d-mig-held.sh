@@ -5,8 +5,8 @@
 # gpu: p4d-24xlarge gen1 monitor
 # spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}
 # tree: enabled gpu
-# console: at set-mig-mode:mig: MIG mode of all 8 GPUs takes effect after a reboot \(resetting: In use by another client; nv-hostengine \([0-9]+\) has one open\)[,;] (the run phase reboots|this machine reboots now, once)
-# console: set-mig-mode:mig: MIG mode of all 8 GPUs .*nv-hostengine \([0-9]+\) has one open\); this machine reboots now, once
+# console: at set-mig-mode:mig: MIG mode of all 8 GPUs takes effect after a reboot \(resetting: In use by another client; nv-hostengine \([0-9]+\) has a GPU open\)[,;] (the run phase reboots|this machine reboots now, once)
+# console: set-mig-mode:mig: MIG mode of all 8 GPUs .*nv-hostengine \([0-9]+\) has a GPU open\); this machine reboots now, once
 # console: NODESTRAP verdict=ok
 # An unknown program holds the A100 of a p4d.24xlarge, so that a reset fails. nodestrap names it, their MIG mode stays pending, and one
 # reboot sets it, with that program there again.

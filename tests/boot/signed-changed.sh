@@ -6,7 +6,7 @@
 # signed: --cluster example
 # changed: s/registryPullQPS: 7/registryPullQPS: 8/
 # console: NODESTRAP verdict=failed code=ESIGNATURE
-# console: failed \(11 ESIGNATURE\) at decode: user-data: was changed after it was signed, or not signed with the private key for boot.pub
+# console: failed \(11 ESIGNATURE\) at decode: user-data: was changed after it was signed, or its signature names boot.pub, but another private key made it
 # User data of which one digit was changed after it was signed.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh

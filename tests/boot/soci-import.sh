@@ -31,7 +31,7 @@ fi
 cat out/first
 try "without the archive: nodestrap-run.service is active" active nodestrap-run
 try "without the archive: status.json has a warning" status_has no-sandbox-archive
-try "without the archive: the journal says that no pod starts" in_journal "containerd does not have the image $image where SOCI finds it, so no pod starts here"
+try "without the archive: the journal says that no pod starts" in_journal "containerd does not have the image $image where SOCI finds it; without that image no pod starts here"
 try "without the archive: kubelet is active" active kubelet
 
 finish

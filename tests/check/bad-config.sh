@@ -122,7 +122,7 @@ bad 'huge pages in reserved memory' 11 EINVALID validate 'spec.kubelet.config.re
                 < <(kubelet '{config: {reservedMemory: [{numaNode: 0, limits: {hugepages-2Mi: 100Mi}}]}}')
 bad 'huge pages in the flag for reserved memory' 11 EINVALID validate 'spec.kubelet.flags[0]: reserves huge pages' \
                 < <(kubelet '{flags: ["--reserved-memory=0:hugepages-1Gi=2Gi"]}')
-bad 'a word for a number of kubelet' 11 EINVALID validate 'user-data, line 16: spec.kubelet.config.maxPods: must be a whole number, without quotes; kubelet would not start' \
+bad 'a word for a number of kubelet' 11 EINVALID validate 'user-data, line 16: spec.kubelet.config.maxPods: must be a whole number, without quotes; as it is, kubelet would not start' \
                 < <(kubelet $'\n    config:\n      maxPods: CANARY')
 bad 'huge pages in two ways' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.vm.nr_hugepages: reserves huge pages, and so does spec.instance.hugePages' \
                 < <(instance 'sysctl: {vm.nr_hugepages: "8"}\n    hugePages: {mode: off}')

@@ -209,7 +209,7 @@ modelled() { # TYPE PAGES EXPECTED
 ok "the plan for an arm64 type assumes a kernel with base pages of 4 KiB" modelled p6e-gb200.36xlarge '{size: 1Gi, count: 1}' '1Gi=1Gi 2Mi=0 32Mi=0 64Ki=0 '
 ok "a size that needs base pages of 64 KiB changes that assumption, with a warning" modelled p6e-gb200.36xlarge '{size: 512Mi, count: 2}' '16Gi=0 2Mi=0 512Mi=1Gi page-size'
 ok "plan refuses sizes that need base pages of both 4 KiB and 64 KiB" modelled p6e-gb200.36xlarge '{size: 512Mi, count: 1}, {size: 1Gi, count: 1}' \
-        "names a size of 512Mi, but the kernel of Amazon Linux has 64Ki, 2Mi, 32Mi, 1Gi (one with base pages of 64 KiB: 2Mi, 512Mi, 16Gi)"
+        "names a size of 512Mi, but the kernel of Amazon Linux has 64Ki, 2Mi, 32Mi, 1Gi (a kernel with base pages of 64 KiB has 2Mi, 512Mi, 16Gi)"
 ok "plan refuses a size that x86_64 lacks and lists its two sizes" modelled p5.48xlarge '{size: 512Mi, count: 1}' "but the kernel of Amazon Linux has 2Mi, 1Gi"
 
 # ---- a Grace whose driver brings the GPU memory online: a first boot before that, a later boot, and a plan for the type ----

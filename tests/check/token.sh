@@ -52,7 +52,7 @@ echo role >"$broken/role"
 for text in '{"Code": "AssumeRoleUnauthorizedAccess", "Message": "secret"}|a Code other than Success' '{"Code": "Success", "AccessKeyId": "A"}|lacks AccessKeyId or SecretAccessKey' 'secret|not JSON'; do
         echo "${text%|*}" >"$broken/role"
         mock4 --imds "$tmp/broken"
-        ok "a role without credentials is an error: ${text#*|}" fails_demo 20 ECREDENTIALS "${text#*|}; its trust policy must allow"
+        ok "a role without credentials is an error: ${text#*|}" fails_demo 20 ECREDENTIALS "${text#*|}; the trust policy of the role must allow"
 done
 
 # ---- endpoints ----

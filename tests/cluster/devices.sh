@@ -48,7 +48,7 @@ try "a plugin that has registered and ended" within gpus "$lacks pods can get 0 
 offers nvidia.com/gpu 8
 try "a late plugin: the EFA devices come next" within gpus "$lacks pods can get 0 of 2 vpc.amazonaws.com/efa"
 publishes 8
-try "wait warns of two publishers of one device" within gpus "$lacks a device plugin offers 8 of nvidia.com/gpu and a DRA driver 8, so two pods may get the same device. Remove the plugin or the driver from this node"
+try "wait warns of two publishers of one device" within gpus "$lacks a device plugin offers 8 of nvidia.com/gpu and a DRA driver 8, so two pods may get the same device. Remove the plugin or the DRA driver from this node"
 unpublish; again() { local i; for ((i = 0; i < 20; i++)); do [ "$(grep -cF -- "$2" "$1/err")" -lt 2 ] || return 0; sleep 0.1; done; cat "$1/err"; return 1; }
 try "wait goes on to the next device after one publisher is gone" again gpus "$lacks pods can get 0 of 2 vpc.amazonaws.com/efa"
 kubectl delete node $NODE >/dev/null

@@ -157,7 +157,7 @@ def refused(name, said):
     feature gate of the user with which kubelet exits: nodeadm writes it."""
     if name == 'nodestrap' and re.search(r'at plan: .* (exits with|does not know) the feature gate', said):
         return 'user-gates'
-    if name == 'nodestrap' and re.search(r'at plan: .*; kubelet would not start', said):
+    if name == 'nodestrap' and re.search(r'at plan: .*; as it is, kubelet would not start', said):
         return 'user-settings'
     return 'raid10' if 'localStorage.strategy: RAID10 needs at least four' in said else None
 

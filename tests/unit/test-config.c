@@ -74,7 +74,7 @@ TEST(finds_its_documents) {
         ASSERT_ERROR(none.r, ENODATA);
         ASSERT_EQ(diag_first_error(&none.diag)->cause, CAUSE_NO_CONFIG);
         ASSERT_CONTAINS(none.messages, "a, line 1: no NodeConfig found in any source: no document has kind NodeConfig and apiVersion "
-                                       "node.eks.aws/v1alpha1, the first one is of kind \"List\"");
+                                       "node.eks.aws/v1alpha1; the first one is of kind \"List\"");
         _cleanup_(loaded_done) Loaded some = LOAD("kind: List\n", GOOD);
         ASSERT_EQ(some.r, 0);
 }
@@ -710,14 +710,14 @@ TEST(wrong_values_of_new_settings_are_warnings) {
 
 TEST(toml_that_containerd_refuses) {
         expect_error("  containerd:\n    config: |\n      version = 3\n      [plugins.'io.containerd.cri.v1.images']\n      # a comment\n      max_concurrent_downloads = \"16\"\n",
-                     "a, line 10: spec.containerd.config.plugins.io.containerd.cri.v1.images.max_concurrent_downloads: must be a whole number, without quotes; containerd would exit, or would not serve CRI");
+                     "a, line 10: spec.containerd.config.plugins.io.containerd.cri.v1.images.max_concurrent_downloads: must be a whole number, without quotes; as it is, containerd would exit, or would not serve CRI");
         expect_error("  containerd:\n    config: |\n      imports = [\n      ]\n      disabled_plugins = ['io.containerd.grpc.v1.cri']\n", "a, line 9: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
         expect_error("  containerd: {config: \"imports = 'x'\"}\n", "a, line 5: spec.containerd.config.imports: must be a list of strings");
         expect_error("  containerd: {config: \"version = 1\"}\n", "spec.containerd.config.version: selects a schema with other plugin names");
         expect_error("  containerd: {config: \"plugins.'io.containerd.grpc.v1.cri'.containerd.default_runtime_name = 'kata'\"}\n", "default_runtime_name: is not a runtime");
         expect_error("  containerd: {baseRuntimeSpec: {process: {rlimits: [{type: RLIMIT_CPU, hard: '5'}]}}}\n", "a, line 5: spec.containerd.baseRuntimeSpec.process.rlimits[0].hard: must be a whole number");
         /* with an unknown version, and of settings that nodestrap adds */
-        expect_accepted("  containerd: {baseRuntimeSpec: {linux: {memoryPolicy: 5}}}\n", "a, line 5: spec.containerd.baseRuntimeSpec.linux.memoryPolicy: containerd-setting: must be a table; containerd would exit");
+        expect_accepted("  containerd: {baseRuntimeSpec: {linux: {memoryPolicy: 5}}}\n", "a, line 5: spec.containerd.baseRuntimeSpec.linux.memoryPolicy: containerd-setting: must be a table; as it is, containerd would exit");
         expect_error("  containerd: {config: \"plugins.'io.containerd.cri.v1.runtime'.use_internal_loopback = 1\\nplugins.'io.containerd.cri.v1.runtime'.cni.use_internal_loopback = 1\"}\n", "use_internal_loopback: must be true or false");
         expect_accepted("  containerd: {config: \"plugins.'io.containerd.grpc.v1.cri'.containerd.default_runtime_name = 'nvidia'\"}\n", NULL);
         expect_accepted("  containerd: {config: \"plugins.'io.containerd.gc.v1.scheduler' = {pause_threshold = 1, schedule_delay = 1}\"}\n", NULL);
@@ -726,7 +726,7 @@ TEST(toml_that_containerd_refuses) {
         expect_accepted("  containerd: {config: \"[plugins.'com.example.x']\\na = 1\"}\n", NULL);
         expect_accepted("  containerd: {config: \"disabled_plugins = ['io.containerd.server.v1.grpc']\"}\n", NULL);     /* which 2.3 has */
         /* containerd 1 ignores some that differ in case */
-        expect_accepted("  containerd: {config: \"Disabled_Plugins = ['io.containerd.grpc.v1.cri']\"}\n", "spec.containerd.config.disabled_plugins[0]: containerd-setting: turns off a plugin that CRI needs; containerd would exit");
+        expect_accepted("  containerd: {config: \"Disabled_Plugins = ['io.containerd.grpc.v1.cri']\"}\n", "spec.containerd.config.disabled_plugins[0]: containerd-setting: turns off a plugin that CRI needs; as it is, containerd would exit");
         expect_error("  containerd:\n    config: |\n      Root = '/a'\n      DISABLED_PLUGINS = [\n      'io.containerd.grpc.v1.cri']\n", "a, line 8: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
         expect_error("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.images'.registry.configs.'https://u:p/w@r'.auth]\n      username = 5\n", "a, line 8: spec.containerd.config.plugins.io.containerd.cri.v1.images.registry.configs.https://(hidden)@r.auth.username: must");
         expect_error("  containerd: {config: \"plugins.'io.containerd.cri.v1.images'.registry.configs.'u:p@w@r'.auth.username = 5\"}\n", "registry.configs.(hidden)@r.auth.username: must");
@@ -746,7 +746,7 @@ TEST(toml_with_thousands_of_faults) {
                     *unknown = xasprintf("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.runtime'.cni]\n%s", keys.data);
         _cleanup_(loaded_done) Loaded bad = load_with(wrong), odd = load_with(unknown);
         ASSERT_EQ(bad.diag.n, 21);
-        ASSERT_CONTAINS(bad.messages, "spec.containerd: contains 4980 more wrong settings: correct them, too; containerd would exit");
+        ASSERT_CONTAINS(bad.messages, "spec.containerd: contains 4980 more wrong settings: correct them, too; as it is, containerd would exit");
         ASSERT_OK(odd.r);
         ASSERT_EQ(odd.diag.n, 21);
         ASSERT_CONTAINS(odd.messages, "spec.containerd.config: containerd-setting: contains 4980 more keys that are unknown");
@@ -793,7 +793,7 @@ TEST(toml_that_is_folded_or_wrong) {
 }
 
 TEST(the_message_names_a_no_break_space_in_a_key) {
-        expect_accepted("\u00a0 instance:\n    sysctl: {a.b: 1}\n", "instance: unknown-field: is not known and is ignored: a no-break space (U+00A0) in it looks like a space; did you mean ");
+        expect_accepted("\u00a0 instance:\n    sysctl: {a.b: 1}\n", "instance: unknown-field: is not known and is ignored: a no-break space (U+00A0) in it is not an ordinary space; did you mean ");
 }
 
 TEST(fields_that_have_no_effect_alone_are_warnings) {
@@ -950,7 +950,7 @@ TEST(proxies_and_services) {
  * to parse quantity". */
 TEST(settings_that_kubelet_refuses) {
         static const struct { const char *text, *said; } bad[] = {
-                { "maxPods: twenty", "a, line 7: spec.kubelet.config.maxPods: must be a whole number, without quotes; kubelet would not start" },
+                { "maxPods: twenty", "a, line 7: spec.kubelet.config.maxPods: must be a whole number, without quotes; as it is, kubelet would not start" },
                 { "maxPods: -5", "maxPods: must be from 0 to 2147483647" },
                 { "maxPods: 1.5", "maxPods: must be a whole number" },
                 { "maxPods: 99999999999", "maxPods: must be from 0 to" },
@@ -982,7 +982,7 @@ TEST(settings_that_kubelet_refuses) {
                 { "tlsMinVersion: '1.2'", "tlsMinVersion: is not one of VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13" },
                 { "{imageGCHighThresholdPercent: 70, imageGCLowThresholdPercent: 80}", "imageGCLowThresholdPercent: imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (default: 80" },
                 { "imageGCHighThresholdPercent: 80", "spec.kubelet.config.imageGCHighThresholdPercent: imageGCLow" },
-                { "{serializeImagePulls: true, maxParallelImagePulls: 5}", "a, line 7: spec.kubelet.config.maxParallelImagePulls: must be 1 if serializeImagePulls is true; kubelet would" },
+                { "{serializeImagePulls: true, maxParallelImagePulls: 5}", "a, line 7: spec.kubelet.config.maxParallelImagePulls: must be 1 if serializeImagePulls is true; as it is, kubelet would" },
                 { "{shutdownGracePeriod: 59s, shutdownGracePeriodCriticalPods: 1m}", "shutdownGracePeriodCriticalPods: must not be longer" },
                 { "enforceNodeAllocatable: [pods, none]", "enforceNodeAllocatable: must not list other values" }, { "cgroupsPerQOS: false", "cgroupsPerQOS: must be true unless" },
                 { "logging: {format: xml}", "logging.format: is not one of text, json" }, { "authorization: {mode: RBAC}", "authorization.mode: is not one of" },
@@ -1000,7 +1000,7 @@ TEST(settings_that_kubelet_refuses) {
         expect_accepted(SETTING("{maxPods: 20.0, nodeStatusUpdateFrequency: 1h1.5m, kubeReserved: {cpu: '0.5', memory: ~}, clusterDNS: [10.100.0.10], podPidsLimit: 9223372036854775807,\n"
                                 "       evictionHard: {memory.available: 10%, nodefs.available: 1.5Gi}, shutdownGracePeriod: '0', featureGates: {CPUManagerPolicyBetaOptions: off}, maxOpenFiles: ~, hairpinMode: ''}"), NULL);
         expect_error(SETTING("registerWithTaints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedul}]"),
-                     "a, line 7: spec.kubelet.config.registerWithTaints[1].effect: is not one of NoSchedule, PreferNoSchedule, NoExecute; kubelet would not start");
+                     "a, line 7: spec.kubelet.config.registerWithTaints[1].effect: is not one of NoSchedule, PreferNoSchedule, NoExecute; as it is, kubelet would not start");
         expect_accepted(SETTING("registerWithTaints: [{key: a}]"), "registerWithTaints[0]: kubelet-setting: lacks an effect, and the API server refuses");
         expect_accepted("  kubelet: {flags: ['--register-with-taints=a:NoSchedule'], config: {registerWithTaints: [{key: b}]}}\n", "flag-and-config");
         expect_accepted(SETTING("{evictionSoft: {memory.available: 5%, pid.available: 5%}, evictionSoftGracePeriod: {memory.available: 1m}}"),

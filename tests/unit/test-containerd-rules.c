@@ -207,7 +207,7 @@ TEST(faults_are_warnings_under_the_name_nodeadm) {
         ASSERT_CONTAINS(sample_file(&s, "/etc/containerd/config.toml")->file.content, "config_path = '/etc/containerd/certs.d:/etc/docker/certs.d'");
         ASSERT_CONTAINS(sample_file(&s, "/etc/kubernetes/kubelet/config.json")->file.content, "unix:///run/containerd/containerd.sock");
         ASSERT_CONTAINS(said_at(&s, OF(IMAGES "registry.mirrors"), CAUSE_NONE), "with config_path");
-        ASSERT_CONTAINS(said_at(&s, OF("grpc.address"), CAUSE_NONE), "differs from the socket that kubelet uses");
+        ASSERT_CONTAINS(said_at(&s, OF("grpc.address"), CAUSE_NONE), ", the socket that kubelet uses under the name nodeadm");
 }
 
 TEST(registry_config_path_yields_to_settings_of_the_user) {

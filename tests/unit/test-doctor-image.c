@@ -710,7 +710,7 @@ TEST(settings_of_images) {
         put_link(&b, "/etc/sysctl.d/60-b.conf", "/dev/null");                        /* hides the other */
         assert_look(&b, CHECK_OK, "sysctl", NULL);
         put(&b, "/etc/sysctl.d/50-a.conf", "vm.overcommit_memory.x=1\n", 0644);
-        assert_look(&b, CHECK_FAILED, "sysctl", "starts only if it is");
+        assert_look(&b, CHECK_FAILED, "sysctl", "starts only if the value is");
         ASSERT_STREQ(b.checks.items[0].found, "0, /etc/sysctl.d/10-c.conf");
 }
 
@@ -784,9 +784,9 @@ TEST(directories) {
 TEST(files) {
         BOX(b);
         box_need(&b, NEED_FILE, "/etc/eks/pause.tar", false);
-        assert_look(&b, CHECK_FAILED, "file", "it is missing: add it to the image");
+        assert_look(&b, CHECK_FAILED, "file", "it is missing: add the file to the image");
         put(&b, "/etc/eks/pause.tar", "", 0644);
-        assert_look(&b, CHECK_FAILED, "file", "it is empty: add it to the image");
+        assert_look(&b, CHECK_FAILED, "file", "it is empty: add the file to the image");
         put(&b, "/etc/eks/pause.tar", "x", 0644);
         assert_look(&b, CHECK_OK, "file", NULL);
 }

@@ -101,7 +101,7 @@ TEST(links_with_unknown_values_have_no_findings) {
 TEST(a_link_is_compared_with_those_of_its_model) {
         MACHINE(m);
         h100s(&m, "16.0 GT/s PCIe\n", "8\n");
-        ASSERT_CONTAINS(pcie(&m, "GPU"), "the PCIe link of this GPU uses 8 lanes, but most others of its model 16;");
+        ASSERT_CONTAINS(pcie(&m, "GPU"), "the PCIe link of this GPU uses 8 lanes, but most others of its model use 16;");
         ASSERT_CONTAINS(says(&m, 1), "the PCIe link of this GPU runs at 16.0 GT/s, but most others of its model at 32.0 GT/s;");
         ASSERT_STREQ(found(&m), "pcie-width 0000:64:00.0\npcie-speed 0000:64:00.0");
 }

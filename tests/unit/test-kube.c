@@ -125,7 +125,7 @@ TEST(devices_that_pods_cannot_get_are_explained) {
                 { "{\"nvidia.com/gpu\":1}", "{}", "{" SLICE("a", "compute-domain.nvidia.com", DRA("gpu", "")) "}",
                   "pods can get 0 of 1 nvidia.com/gpu: no device plugin or DRA driver has registered them" },
                 { "{\"nvidia.com/gpu\":8}", STATUS(GPUS(8), GPUS(8)), "{" SLICE("a", "gpu.nvidia.com", DRA("gpu", "")) "}",
-                  "a device plugin offers 8 of nvidia.com/gpu and a DRA driver 1, so two pods may get the same device. Remove the plugin or the driver from this node" },
+                  "a device plugin offers 8 of nvidia.com/gpu and a DRA driver 1, so two pods may get the same device. Remove the plugin or the DRA driver from this node" },
                 { "{\"nvidia.com/mig-*\":8}", STATUS(GPUS(1) ",\"nvidia.com/mig-1g.10gb\":\"7\"", ""), "{}", NULL },
                 { "{\"nvidia.com/mig-*\":7}", STATUS(GPUS(7), ""), "{}", NULL },
                 { "{\"nvidia.com/mig-*\":2}", "{}", "{" SLICE("a", "gpu.nvidia.com", DRA("gpu", "") "," DRA("mig", "")) "}", NULL },

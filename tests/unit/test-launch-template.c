@@ -41,7 +41,7 @@ TEST(an_empty_template_is_accepted) {
         ASSERT_FOUND("[1, {a: b}]", ((Template){}), 0, "");
         ASSERT_FOUND("{NetworkInterfaces: 3, BlockDeviceMappings: [7, {}], MetadataOptions: [], TagSpecifications: x}",
                      ((Template){}), 0,
-                     "1:2 NetworkInterfaces: warning: gets the default security group of the VPC; set Groups: EFA needs a group "
+                     "1:2 NetworkInterfaces: warning: gets the default security group of the VPC; set Groups. EFA needs a group "
                      "that allows all traffic within it\n");
         ASSERT_FOUND("BlockDeviceMappings:\n- {}\n- {}\n- DeviceName: /dev/sdf\n- DeviceName: xvdf\n", ((Template){}), -EINVAL,
                      "5:3 BlockDeviceMappings[3]: EINVALID: an earlier mapping has this DeviceName, or one that Linux takes for the same; "
@@ -51,7 +51,7 @@ TEST(an_empty_template_is_accepted) {
 TEST(a_finding_has_the_position_of_its_key) {
         ASSERT_FOUND("MetadataOptions:\n  HttpTokens: required\n  HttpEndpoint: disabled\n", ((Template){ .path = "a.b" }),
                      -EINVAL, "3:3 a.b.MetadataOptions.HttpEndpoint: EIMDS: nodestrap reads user data from the "
-                     "metadata service, so the boot ends with EIMDS; set it to enabled\n");
+                     "metadata service, without which the boot ends with EIMDS; write enabled\n");
         ASSERT_FOUND("\nMetadataOptions: {HttpPutResponseHopLimit: 65, httpTokens: required, HttpTokenz: optional}",
                      ((Template){}), 0,
                      "2:19 MetadataOptions.HttpPutResponseHopLimit: warning: EC2 does not accept this value; use one of "
@@ -88,12 +88,12 @@ TEST(the_template_must_have_what_the_boot_expects) {
         ASSERT_FOUND(text, t, 0, "");
         c.instance.expected_efa = 3;
         ASSERT_FOUND(text, t, -EINVAL,
-                     "1:1 NetworkInterfaces: EEFA: has 2 EFA devices, and spec.instance.network.efa wants 3: the boot reports "
-                     "EEFA; add interfaces, or lower expectedDevices\n");
+                     "1:1 NetworkInterfaces: EEFA: has too few EFA devices (2), and spec.instance.network.efa wants 3: the boot reports "
+                     "EEFA; add interfaces, or change mode or expectedDevices\n");
         c.failure_policy = FAILURE_JOIN_TAINTED;
         ASSERT_FOUND(text, t, 0,
-                     "1:1 NetworkInterfaces: warning: has 2 EFA devices, and spec.instance.network.efa wants 3: the boot reports "
-                     "EEFA; add interfaces, or lower expectedDevices\n");
+                     "1:1 NetworkInterfaces: warning: has too few EFA devices (2), and spec.instance.network.efa wants 3: the boot reports "
+                     "EEFA; add interfaces, or change mode or expectedDevices\n");
         c.instance.efa = EFA_OFF;
         ASSERT_FOUND(text, t, 0, "");
         Volume v[] = { { .device = (char *)"/dev/xvdb", .key = (char *)"xvdb" },

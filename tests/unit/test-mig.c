@@ -463,7 +463,7 @@ TEST(a_pending_mig_mode_is_never_undone) {
         ASSERT_OK(root_replace(m.root, "/proc/813/comm", "bash\n", 5, 0644));
         ASSERT_OK(root_link(m.root, "/proc/813/fd/0", "/dev/null"));
         m.work.early = true;
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of GPU 1 (0000:20:00.0) takes effect after a reboot (resetting: In use by another client; python3 (812) has one open); "
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of GPU 1 (0000:20:00.0) takes effect after a reboot (resetting: In use by another client; python3 (812) has a GPU open); "
                      "the run phase reboots after the user scripts");
         ran(&m, "systemctl stop nvidia-persistenced.service\nnvidia-smi --gpu-reset\nsystemctl stop nvidia-persistenced.service\nnvidia-smi --gpu-reset\n"
                 "systemctl stop nvidia-persistenced.service\nnvidia-smi --gpu-reset\nsystemctl --no-block start nvidia-persistenced.service\n");
@@ -471,7 +471,7 @@ TEST(a_pending_mig_mode_is_never_undone) {
         ASSERT_EQ(instances(&m, "mig 1 0 1"), 1);
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
         m.work.early = false;
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "GPU 1 (0000:20:00.0) takes effect after a reboot (resetting: In use by another client; python3 (812) has one open); this machine reboots now, once");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "GPU 1 (0000:20:00.0) takes effect after a reboot (resetting: In use by another client; python3 (812) has a GPU open); this machine reboots now, once");
         ASSERT_EQ(root_exists(m.root, LEDGER), 1);
         ASSERT_EQ(instances(&m, "mig 1 0 1"), 1);
 }

@@ -116,8 +116,8 @@ TEST(a_driver_in_use_is_a_warning_that_names_the_process) {
         ASSERT_OK(root_link(b.root, "/proc/77/fd/9", "/dev/nvidia-uvm"));
         assert_works(&b, module_work, 0);
         assert_warns(&b, "driver-options", "/etc/modprobe.d/zzz-mine.conf differs from the options of the loaded NVIDIA driver, which cannot be loaded again: the NVIDIA driver cannot be "
-                     "unloaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module nvidia_uvm is in use.\"; python3 (77) has one open");
-        ASSERT_CONTAINS(b.work.warnings.items[0].text, "python3 (77) has one open; nvidia_modeset is loaded; reboot once to apply that file");
+                     "unloaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module nvidia_uvm is in use.\"; python3 (77) has a GPU open");
+        ASSERT_CONTAINS(b.work.warnings.items[0].text, "python3 (77) has a GPU open; nvidia_modeset is loaded; reboot once to apply that file");
         _free_ char *text = NULL;
         ASSERT_OK(root_read(b.root, "/ran", 1 << 20, &text, NULL));     /* all that ran runs again */
         ASSERT_CONTAINS(text, "systemctl --no-block start nvidia-fabricmanager.service nvidia-persistenced.service nvidia-imex.service nvidia-dcgm.service\n");

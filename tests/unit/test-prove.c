@@ -74,7 +74,7 @@ static char *words_of(const Findings *f) {
 }
 
 static json_t *judge(const char *text, unsigned bandwidth, Findings *f) {
-        return prove_judge(&(ProveInput){ .text = text, .gpus = gpus, .users = "python3 (900) has one open", .bandwidth = bandwidth, .links = true }, f);
+        return prove_judge(&(ProveInput){ .text = text, .gpus = gpus, .users = "python3 (900) has a GPU open", .bandwidth = bandwidth, .links = true }, f);
 }
 
 #define JUDGED(lines, wanted, sentence) ({                                                                                       \
@@ -139,7 +139,7 @@ TEST(cuda_errors_become_findings) {
         SAYS(THIRD "\"error\": \"CUDA_ERROR_OUT_OF_MEMORY\", \"code\": 2, \"call\": \"cuCtxCreate_v2\"}", "3 prove-no-memory", "no free memory");
         SAYS(THIRD "\"error\": \"CUDA_ERROR_DEVICE_UNAVAILABLE\", \"code\": 46, \"call\": \"cuCtxCreate_v2\"}", "3 prove-in-use", "exclusive use of it");
         SAYS(THIRD "\"error\": \"\", \"code\": 12345, \"call\": \"cuInit\"}\n" THIRD "\"error\": \"timeout\", \"call\": \"cuInit\"}", "3 prove-failed!", "error (12345)");
-        SAYS(THIRD "\"free\": 40000000000, \"total\": 85000000000}", "3 prove-in-use", "only the rest can be tested: python3 (900) has one open");
+        SAYS(THIRD "\"free\": 40000000000, \"total\": 85000000000}", "3 prove-in-use", "only the rest can be tested: python3 (900) has a GPU open");
         SAYS(THIRD "\"capability\": 75}", "3 prove-unsupported?", "it has compute capability 7.5");
         JUDGED("{\"error\": \"not found\", \"code\": 0, \"call\": \"dlopen\"}\n{\"done\": true}\n", "- prove-no-libcuda", "libcuda.so.1 cannot be loaded");
         JUDGED("{\"error\": \"CUDA_ERROR_SYSTEM_NOT_READY\", \"code\": 802, \"call\": \"cuInit\"}\n{\"done\": true}\n", "- prove-failed!", "CUDA_ERROR_SYSTEM_NOT_READY (802)");

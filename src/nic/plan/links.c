@@ -12,7 +12,8 @@ typedef enum Want { WANT_UNMANAGED, WANT_PRIMARY, WANT_DECIDED, WANT_DECISION } 
 
 /* For a moment, networkd still lists an interface that went, while another has its name and MAC. */
 static const Link *link_of(const Links *links, const Interface *i) {
-        return FIND(l, links->items, links->n, streq(l->name, i->name) && (!l->index || l->index == i->index));
+        return FIND(l, links->items, links->n,
+                    streq(l->name, i->name) && (!l->index || l->index == i->index));
 }
 
 typedef enum Origin { ORIGIN_OURS, ORIGIN_DEFAULT, ORIGIN_FOREIGN } Origin;
@@ -105,9 +106,9 @@ static char *link_sentence(const Link *link, const char *name, const char *mac, 
 }
 
 static char *foreign_sentence(const Link *link) {
-        return xasprintf("%s is configured by %s, which comes before 70-eks-%s.network; remove that file "
-                         "from the image, or have it match other interfaces (systemd.network(5)). Until then "
-                         "%s lacks the MTU, metric, table and rules of nodestrap",
+        return xasprintf("%s is configured by %s, which comes before 70-eks-%s.network; remove the former "
+                         "from the image, or have it match other interfaces (systemd.network(5)). Until "
+                         "then %s lacks the MTU, metric, table and rules of nodestrap",
                          link->name, link->file, link->name, link->name);
 }
 
