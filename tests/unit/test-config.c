@@ -692,7 +692,7 @@ TEST(kernel_settings) {
 TEST(wrong_values_of_new_settings_are_warnings) {
         static const struct { const char *setting, *want; } cases[] = {
                 { "containerLogMaxWorkers: 0", "containerLogMaxWorkers: kubelet-setting: must be from 1 to" },
-                { "containerLogMonitorInterval: 1s", "containerLogMonitorInterval: kubelet-setting: must be at least 3s; kubelet 1.30 and newer would" },
+                { "containerLogMonitorInterval: 1s", "containerLogMonitorInterval: kubelet-setting: must be at least 3s; as it is, kubelet 1.30 and newer would" },
                 { "imagePullCredentialsVerificationPolicy: Always", "is not one of NeverVerify" },
                 { "memoryReservationPolicy: Tiered", "is not one of None, TieredReservation" },
                 { "podLogsDir: pods", "podLogsDir: kubelet-setting: must be an absolute path" },
