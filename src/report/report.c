@@ -105,8 +105,8 @@ static char *last_line(const Verdict *v, const Report *report, double seconds) {
                                  seconds);
         if (done == 0)
                 return xasprintf(
-                        "nodestrap: ok: nothing to change, %zu step%s already done%s (%s, %.2f s)",
-                        unchanged, unchanged == 1 ? "" : "s", left_out, report->phases, seconds);
+                        "nodestrap: ok: nothing to change, %zu unchanged%s (%s, %.2f s)",
+                        unchanged, left_out, report->phases, seconds);
         return xasprintf("nodestrap: ok: %zu done, %zu unchanged%s (%s, %.2f s)", done, unchanged, left_out,
                          report->phases, seconds);
 }

@@ -147,7 +147,7 @@ TEST(the_message_says_that_nothing_changed) {
         for (size_t i = 0; i < 4; i++)
                 b.items[i].outcome = OUTCOME_UNCHANGED;
         _free_ char *said = captured(&b, STDERR_FILENO, do_write);
-        ASSERT_CONTAINS(said, "nothing to change, 4 steps already done");
+        ASSERT_CONTAINS(said, "nothing to change, 4 unchanged");
         b.results.n = 0;
         _free_ char *none = captured(&b, STDERR_FILENO, do_write);
         ASSERT_CONTAINS(none, "nothing to do (");
