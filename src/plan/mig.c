@@ -227,7 +227,7 @@ static int check_machine(const Mig *m, const Config *config, bool file) {
         if (driver)
                 return diag_error_at(m->diag, -EINVAL, CAUSE_INVALID, NULL, m->where,
                                      "contradicts memoryMode %s, which here means CDMM: the driver cannot "
-                                     "partition memory that it manages coherently; set " NVIDIA_PATH
+                                     "partition coherent memory that it manages itself; set " NVIDIA_PATH
                                      ".memoryMode: numa, or leave MIG out",
                                      config->nvidia.memory == MEMORY_AUTO ? "auto" : "driver");
         return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
