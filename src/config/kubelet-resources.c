@@ -142,10 +142,10 @@ const char *reserved_memory(const KubeletGiven *g) {
 static int64_t memory_kept(const KubeletGiven *g) {
         const char *threshold = text_in(g, "evictionHard", "memory.available");
         int64_t kept = quantity_in(g, "kubeReserved", "memory") + quantity_in(g, "systemReserved", "memory");
-        if (endswith(threshold, "%") && !streq(threshold, "0%") && !streq(threshold, "100%"))
-                return -1;
         if (json_is_true(json_object_get(g->all, "ignoreEviction")))
                 return kept;
+        if (endswith(threshold, "%") && !streq(threshold, "0%") && !streq(threshold, "100%"))
+                return -1;
         return kept + quantity_in(g, "evictionHard", "memory.available");
 }
 

@@ -158,7 +158,7 @@ static const char *taints(const KubeletGiven *g) {
         json_array_foreach(json_object_get(g->all, "registerWithTaints"), i, taint)
                 if (!kubelet_label_is_valid(json_get_text(taint, "key"), json_get_text(taint, "value")))
                         return text_say(g->room, "contains an invalid taint at [%zu]: write it like key: "
-                                                 "nvidia.com/gpu, value: present", i);
+                                                 "nvidia.com/gpu, value: present, effect: NoSchedule", i);
         return NULL;
 }
 

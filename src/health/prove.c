@@ -79,7 +79,7 @@ static const struct Refusal {
         { NULL, "OUT_OF_MEMORY", "prove-no-memory", false,
           "it has no free memory, so it was not tested; nvidia-smi shows the programs that use it" },
         { NULL, NULL, "prove-failed", true,
-          "CUDA cannot be used; dmesg (NVRM, Xid) shows why. If it happens again, " REPLACE },
+          "this CUDA call fails; dmesg (NVRM, Xid) shows why. If it happens again, " REPLACE },
 };
 
 static void take_error(Judge *j, const json_t *o, const char *error, Tested *gpu, const char *address) {

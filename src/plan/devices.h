@@ -16,8 +16,8 @@ _nonnull_ void plan_neuron(Plan *plan, const Host *host);
 /* Sets device.seen, but not in a model, which has no addresses. */
 _nonnull(1, 2) void devices_seen(Action *a, const Host *host, bool (*is)(const PciDevice *));
 
-/* The wanted GPU partitioning: *ret_layouts in the order of PCI addresses and *ret_text ("all: 7 x 1g.5gb");
- * empty if the user wants none. -EINVAL if it is impossible. */
+/* The wanted GPU partitioning: *ret_layouts in the order of PCI addresses and *ret_text ("all GPUs:
+ * 7 x 1g.5gb"); empty if the user wants none. -EINVAL if it is impossible. */
 _must_check_ _nonnull_ int mig_layouts(Plan *plan, const Config *config, const Host *host, unsigned gpus,
                                        MigLayout **ret_layouts, size_t *ret_n, char **ret_text, Diag *diag);
 

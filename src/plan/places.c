@@ -161,8 +161,9 @@ static void check_source(Stores *s, const StorageBind *bind, const Directory *d)
                 return;
         if (unfit)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s %s, but must move to the instance stores: replace it with a directory, or "
-                              "name %s in disabledMounts", bind->path, unfit, bind->word);
+                              "%s %s, but must move to the instance stores: %s, or name %s in "
+                              "disabledMounts", bind->path, unfit,
+                              d->on ? "unmount that file system" : "replace it with a directory", bind->word);
         else if (d && d->read_only && (d->kind == DIRECTORY_MISSING || !d->empty))
                 stores_refuse(s, CAUSE_MOUNT,
                               "%s cannot move from a read-only file system: name %s in disabledMounts",

@@ -13,8 +13,8 @@
 
 static int refuse(const Signature *s, const char *what, const char *bound, const char *here, Diag *diag) {
         return diag_error_in(diag, -EKEYREJECTED, CAUSE_BINDING, s->source,
-                             "is signed for %s %s, but this is %s; sign it for this one, or launch the "
-                             "instance there",
+                             "is signed for %s %s, but this is %s; sign the original for this one, or "
+                             "launch the instance there",
                              what, bound, here);
 }
 
@@ -83,7 +83,7 @@ static int check_serial(const Signature *s, const json_t *serials, Diag *diag) {
                 return 0;
         return diag_error_in(diag, -EKEYEXPIRED, CAUSE_DOWNGRADE, s->source,
                              "is signed with the serial %llu, but this machine has applied %lld already "
-                             "(" SERIALS_FILE "); sign it again",
+                             "(" SERIALS_FILE "); sign the original again",
                              (unsigned long long)s->serial, (long long)json_integer_value(last));
 }
 

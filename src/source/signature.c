@@ -143,8 +143,8 @@ static int verify(Blob *blob, const Trust *trust, Signature *ret, Diag *diag) {
         _free_ char *files = key_files(trust);
         if (!key)
                 return diag_error_in(diag, -ENOKEY, CAUSE_SIGNATURE, blob->at.source,
-                                     "is signed with the key %s, but this machine trusts only %s; sign it "
-                                     "with one of these", ret->key, files);
+                                     "is signed with the key %s, but this machine trusts only %s; sign the "
+                                     "original with one of these", ret->key, files);
         _free_ char *bytes = signed_bytes(all.s, text.s, &size);
         r = ed25519_verify(&key->key, bytes, size, value, diag);
         if (r == 0)

@@ -26,7 +26,7 @@ hook_ended() { eventually test -s /run/hook; is "$(cat /run/hook)" 0 || { cat ou
 state() { networkctl list --no-pager --no-legend "$1" | awk '{ print $NF }'; }
 states() { is "$(for name in eth0 eth1 eth2; do state $name; done | xargs)" "$1"; }
 # The questions that networkd gets on the bus from now on.
-questions_begin() { busctl monitor --match "type='method_call',interface='org.freedesktop.network1.Manager',member='Describe'" >out/questions 2>out/monitor & monitor=$!; eventually grep -q Monitoring out/monitor; }
+questions_begin() { rm -f out/questions out/monitor; busctl monitor --match "type='method_call',interface='org.freedesktop.network1.Manager',member='Describe'" >out/questions 2>out/monitor & monitor=$!; eventually grep -q Monitoring out/monitor; }
 asked() { local n; n=$(grep -c Member=Describe out/questions); [ "$n" -ge "$1" ] || { echo "asked $n times"; return 1; }; }
 has_address() { ip -4 -o address show "$1" | grep -F " $2/" || { ip address show "$1"; return 1; }; }
 no_bus() { systemctl stop dbus.socket dbus && rm -f /run/dbus/system_bus_socket; }
@@ -135,9 +135,11 @@ check_hook() {
         rm $networks/70-eks-eth2.network; reload
         ip link delete eth1; veth 1 $second down; try "the hook fails if an interface has no carrier" hook_fails "eth1 ($second), decided for systemd-networkd, is configuring, no-carrier by /run/systemd/network/70-eks-eth1.network, instead of configured"
         # networkd answers before it has read that the interface went and another came
-        ip link set p1 up; eventually states "configured configured unmanaged" >/dev/null
-        questions_begin; systemctl kill -s STOP systemd-networkd; ip link delete eth1; veth 1 $second down; hook_begins; eventually asked 1 >/dev/null
-        systemctl kill -s CONT systemd-networkd; eventually states "configured configuring unmanaged" >/dev/null; kill $monitor
+        ip link set p1 up; try "eth1 is configured again" eventually states "configured configured unmanaged"
+        questions_begin; systemctl kill -s STOP systemd-networkd; ip link delete eth1; veth 1 $second down; hook_begins
+        try "the hook asks while networkd is stopped" eventually asked 1
+        systemctl kill -s CONT systemd-networkd; kill $monitor
+        try "networkd configures the interface that came" eventually states "configured configuring unmanaged"
         try "the hook does not take an interface that went for the one that came" no test -e /run/hook
         ip link set p1 up
         try "the hook ends when the interface that came is configured" hook_ended
