@@ -148,6 +148,8 @@ TEST(flags_override_settings_in_the_rules) {
                 { "1.37.0", "{'featureGates':{'KubeletEnsureSecretPulledImages':true}}", "--feature-gates=KubeletEnsureSecretPulledImages=false", "spec.kubelet.flags[0]", "leave it on" },
                 { "1.33.4", "{'memoryManagerPolicy':'Static'}", "--reserved-memory=0:memory=2929Mi", NULL, NULL },
                 { "1.33.4", "{'memoryManagerPolicy':'Static'}", "--reserved-memory=0:memory=1Gi;1:memory=1905Mi", "spec.kubelet.config.memoryManagerPolicy", "NUMA node 1" },
+                { "1.33.4", "{'memoryManagerPolicy':'Static','evictionHard':{'memory.available':'5%'}}", "--experimental-allocatable-ignore-eviction",
+                  "spec.kubelet.config.memoryManagerPolicy", "and evictionHard 0; reservedMemory has none: set it to [{numaNode: 0, limits: {memory: 2829Mi}}]" },
                 { "1.33.4", "{'enforceNodeAllocatable':['none']}", "--cgroups-per-qos=false", NULL, NULL },
                 { "1.33.4", NULL, "--cgroups-per-qos=false", "spec.kubelet.flags[0]", "is []" },
                 { "1.33.4", NULL, "--max-pods=x", "spec.kubelet.flags[0]", "whole number" },
