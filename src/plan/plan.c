@@ -270,8 +270,8 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                           "detect missing ones", host->instance.type ?: "the instance type");
         if (host->type && host->type->unconfirmed)
                 diag_warn(&plan->warnings, "type-unconfirmed",
-                          "the plan knows only the GPUs of %s, and assumes the rest: nodestrap looks at "
-                          "boot", host->type->name);
+                          "the plan knows only the GPUs of %s, and assumes the rest; at boot, nodestrap "
+                          "looks at the machine itself", host->type->name);
         for (char **link = host->dead_links; link && *link; link++)
                 diag_warn(&plan->warnings, "dead-link",
                           "%s, so no daemon can write there: make the directory, or remove the link", *link);
