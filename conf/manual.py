@@ -145,8 +145,9 @@ such a file, which may lack
 .IR spec.cluster ,
 with
 .BR "nodestrap config check \-\-partial" .
-With Karpenter and amiFamily AL2023, only this way works. It merges your user
-data with a part of its own, as MIME text, so it must not be compressed.
+With Karpenter and amiFamily AL2023, only this way works. Karpenter merges your
+user data with a part of its own, as MIME text, so your user data must not be
+compressed.
 .PP
 .I /usr/share/doc/nodestrap/examples
 has

@@ -348,7 +348,7 @@ static const Field spec_fields[] = {
           .fields = feature_gates, .bind = bind_gates, NODEADM("{\"InstanceIdNodeName\": true}") },
         { FIELD("failurePolicy", "If a device step fails: keep kubelet down (hold), or join with a "
                                  "taint (join-tainted). reboot and poweroff act like hold; where hardware "
-                                 "has failed, they also reboot once, or power off after 10 to 15 minutes."),
+                                 "has failed, they also reboot once, or power off after 10 to 30 minutes."),
           NAMES(failure_policy_table), AT(ENUM, failure_policy), OURS("join-tainted") },
         {}
 };
