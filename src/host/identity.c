@@ -150,7 +150,7 @@ int metadata_line(Imds *imds, const char *path, char **ret, Diag *diag) {
         _free_ char *line = str_strip(text);
         if (!*line || strpbrk(line, " \t"))
                 return diag_error_at(diag, -EBADMSG, CAUSE_IMDS, NULL, path,
-                                     "the metadata service does not answer with a single word");
+                                     "the answer of the metadata service is not exactly one word");
         *ret = TAKE_PTR(line);
         return 0;
 }

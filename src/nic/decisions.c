@@ -102,8 +102,8 @@ static void warn_of(Diag *diag, const char *path, const char *why) {
         _cleanup_(text_done) Text shown = {};
         text_add_shown(&shown, path, strlen(path), 200, 0);
         diag_warn(diag, "interface-decision",
-                  "%s is ignored: %s; nodestrap decides again. Remove the file: rm %s", shown.data, why,
-                  shown.data);
+                  "%s is ignored: %s; nodestrap decides again who manages the interface. Remove the file: "
+                  "rm %s", shown.data, why, shown.data);
 }
 
 static int read_decision(const Root *root, const char *path, Decision *ret, Diag *diag) {
