@@ -17,7 +17,7 @@ try "the source has more than 20 names of doctor checks" test "$(codes | wc -l)"
 try "the manual and the program have the same doctor checks" diff <(codes) <(manual_codes)
 try "the source has more than 10 options" test "$(flags | wc -l)" -gt 10
 help_says() { "${NODESTRAP:-$top/build/nodestrap}" "${@:2}" --help | grep -F -- "$1"; }
-try "the help of init says that -c takes only URIs" help_says 'file://PATH; repeatable (default: the sources of' init
+try "the help of init says that -c takes only URIs" help_says 'file://PATH; repeatable (default: the sources' init
 try "the help of plan says that -c also takes a path" help_says 'file://PATH, PATH, or - for stdin; repeatable' plan
 try "the help of config schema has its own text for --strict" help_says '--strict                 print one that refuses unknown keys, for' config schema
 try "the help of config check lists the format sarif" help_says '--output FORMAT          print text (default), json or sarif' config check
