@@ -17,7 +17,7 @@ kept_down() {
         try "nodestrap-run.service failed" failed nodestrap-run
         try "nodestrap-run.service exits with 50" exited nodestrap-run 50
         try "the verdict names the step" in_journal 'NODESTRAP verdict=failed code=ECOMMAND step=import-image:/etc/eks/pause.tar'
-        try "the journal has the command to try" in_journal '/etc/eks/pause.tar cannot be imported for the snapshotter soci; .*try `ctr --namespace k8s.io images import --snapshotter soci'
+        try "the journal has the command to try" in_journal '/etc/eks/pause.tar cannot be imported for the snapshotter soci \(try `ctr --namespace k8s.io images import --snapshotter soci'
         try "containerd runs" active containerd
         try "containerd.service requires SOCI" sh -c "systemctl show -P Requires containerd | grep -w soci-snapshotter.service"
         try "kubelet was never started" never_started
