@@ -901,7 +901,7 @@ TEST(silent_or_missing_metadata_is_an_error) {
         run_fails(&r, CAUSE_FACTS, "404", "document");
         diag_done(&r.diag);
         r.options.imds = &no_mac;
-        run_fails(&r, CAUSE_FACTS, "meta-data/mac", "single word");
+        run_fails(&r, CAUSE_FACTS, "meta-data/mac", "not exactly one word");
 }
 
 /* ---- the cache ---- */
