@@ -215,8 +215,8 @@ static void add_targets(Plan *plan, Stores *s, const Device *d) {
                 for (size_t k = 0; k < ARRAY_SIZE(storage_binds); k++)
                         if (s->places.all[k].given && streq(storage_binds[k].path, binds[i].path))
                                 diag_warn_at(&plan->warnings, "no-effect", NULL, s->path,
-                                             "%s stays empty: %s moves its data to %s; set mountTarget to that "
-                                             "path",
+                                             "%s stays empty: %s moves its data to %s; set mountTarget to "
+                                             "that path",
                                              binds[i].path, s->places.all[k].given, s->places.all[k].path);
         }
         add_state(plan, s, d, steps, n);
