@@ -117,6 +117,7 @@ TEST(types_do_not_mix) {
                 { "int()", "column 1: int() does not take 0 arguments" },
                 { "int(1, 2)", "column 1: no such overload: int(int, int)" },
                 { "size(1, 2, 3)", "column 1: size() does not take 3 arguments" },
+                { "'a'.startsWith('a', 'b')", "column 5: startsWith() does not take 2 arguments" },
                 { "1 ? 2 : 3", "column 1: a condition must be a bool, not int" },
                 { "true && 1 ? 2 : 3", "column 9: a condition must be a bool, not int" },
                 { "dyn(1) ? 2 : 3", "column 1: a condition must be a bool, not int" },

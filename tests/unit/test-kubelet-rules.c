@@ -118,7 +118,7 @@ TEST(rules_judge_settings_by_version) {
                 BAD("1.37.0", "{'tlsCurvePreferences':[29,29]}", "tlsCurvePreferences", "each once"), BAD("1.37.0", "{'tlsCurvePreferences':[-1]}", "tlsCurvePreferences", "numbers of TLS curves"), GOOD("1.37.0", "{'tlsCurvePreferences':[29,4588]}"),
                 BAD("1.37.0", "{'featureGates':{'DefaultPodSysctls':true},'defaultPodSysctls':{'vm.swappiness':'1'}}", "defaultPodSysctls", "vm.swappiness"), BAD("1.37.0", "{'defaultPodSysctls':{'net.core.somaxconn':'1'}}", "defaultPodSysctls", "DefaultPodSysctls"),
                 BAD("1.33.4", "{'address':'10.0.0.300'}", "address", "IP address"), GOOD("1.33.4", "{'address':'::'}"),
-                BAD("1.33.4", "{'healthzPort':10250}", "healthzPort", "must differ from port"), GOOD("1.33.4", "{'healthzPort':0}"),
+                BAD("1.33.4", "{'healthzPort':10250}", "healthzPort", "healthzPort (default: 10248) must differ from port"), GOOD("1.33.4", "{'healthzPort':0}"),
                 BAD("1.33.4", "{'readOnlyPort':10250,'port':0}", "readOnlyPort", "must differ from port"), BAD("1.33.4", "{'runtimeRequestTimeout':'-1s'}", "runtimeRequestTimeout", "100ms or more"),
                 BAD("1.33.4", "{'runtimeRequestTimeout':'1ms'}", "runtimeRequestTimeout", "100ms or more"), GOOD("1.33.4", "{'runtimeRequestTimeout':'0s'}"), GOOD("1.33.4", "{'runtimeRequestTimeout':'1s'}"),
                 BAD("1.33.4", "{'readOnlyPort':10250}", "readOnlyPort", "must differ from port"), GOOD("1.33.4", "{'readOnlyPort':10255}"), BAD("1.33.4", "{'readOnlyPort':11000,'port':11000}", "readOnlyPort", "must differ from port"),

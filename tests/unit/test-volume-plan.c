@@ -296,6 +296,7 @@ TEST(foreign_data_is_refused) {
         ASSERT_REFUSED(m, "holds member of an array");
         set_content(&m->disks[1], "btrfs", NULL);
         ASSERT_REFUSED(m, "holds btrfs file system");
+        ASSERT_REFUSED(m, "blkdiscard --force --zeroout /dev/nvme1n1");
         m->disks[1].content = (Content){ .kind = CONTENT_UNREADABLE, .error = (char *)"Input/output error" };
         ASSERT_REFUSED(m, "Input/output error");
         m->disks[1].content = (Content){ .kind = CONTENT_BLANK };
